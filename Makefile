@@ -1,0 +1,45 @@
+# Every target makes what it needs: a virtual environment from the pinned requirements first.
+# Needs Python 3.11 or later and make; nothing else.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.requirements-dev
+
+.PHONY: help demo test check format e2e bench clean
+
+help: ## Print this help
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMP): requirements-dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or later is needed; set PYTHON=/path/to/python3" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing the pinned requirements into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@touch $@
+
+demo: $(STAMP) ## Run samples/ on loopback: real PostgreSQL and OpenBao (ONCE=1: exit when Ready)
+	@$(BIN)/python -m hooks sandbox up $(if $(ONCE),--once) $(or $(SAMPLES),samples)
+
+test: $(STAMP) ## Run the tests, real PostgreSQL and OpenBao included
+	@$(BIN)/python -m pytest -m "not e2e" $(TESTS)
+
+check: $(STAMP) ## Check format, lint, types and the direction of imports
+	@$(BIN)/ruff format --check --quiet . || { echo "run make format" >&2; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(STAMP) ## Format the code
+	@$(BIN)/ruff format --quiet .
+	@$(BIN)/ruff check --quiet --fix .
+
+e2e: $(STAMP) ## Run the end-to-end suites, which need more than wheels
+	@$(BIN)/python -m pytest -m e2e tests/e2e
+
+bench: $(STAMP) ## Measure, side by side with bare calls, and print the ratios
+	@$(BIN)/python -m bench
+
+clean: ## Remove the virtual environment and caches
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

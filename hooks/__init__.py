@@ -1,0 +1,1 @@
+"""Metacontroller hooks that turn custom resources into databases, credentials and jobs."""
