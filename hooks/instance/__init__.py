@@ -1,0 +1,1 @@
+"""PostgreSQLInstance: a shared server that is checked, and holds our ownership registry."""

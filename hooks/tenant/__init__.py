@@ -1,0 +1,1 @@
+"""PostgreSQLTenant: a database, an owner login, extensions, a credential and its projection."""

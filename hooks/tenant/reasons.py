@@ -1,0 +1,11 @@
+"""The condition reasons of a PostgreSQLTenant; alerts and scripts read them."""
+
+RECONCILING = "Reconciling"
+READY = "Ready"
+INVALID_SPEC = "InvalidSpec"
+IMMUTABLE_FIELD = "ImmutableField"
+DEPENDENCY_UNAVAILABLE = "DependencyUnavailable"
+INSTANCE_NOT_READY = "InstanceNotReady"
+CONFLICT = "Conflict"
+PROVISIONING_FAILED = "ProvisioningFailed"
+CREDENTIAL_PROJECTION_FAILED = "CredentialProjectionFailed"
