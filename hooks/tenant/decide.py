@@ -35,6 +35,10 @@ from hooks.tenant.reasons import (
 )
 
 
+WRONG_PASSWORD = "28P01"
+"""SQLSTATE invalid_password; a role that pg_hba.conf keeps out is not mended by a password."""
+
+
 def instance_ready(facts: Facts) -> Verdict[Provision]:
     """The Instance is there and proved for its current generation, and its server answers."""
     name, instance, server = facts.spec.instance, facts.instance, facts.server
@@ -175,13 +179,16 @@ def _password(facts: Facts, role: Role, row: Row) -> Verdict[Provision]:
             PROVISIONING_FAILED,
             f"the admin role may not act as role {row.role!r}",
         )
-    if isinstance(facts.login, Refused):
+    login = facts.login
+    if isinstance(login, Refused) and login.code == WRONG_PASSWORD:
         return Act(
             SetPassword(row.role),
             PROVISIONING_FAILED,
             f"role {row.role!r} cannot log in with the stored password, even after it was set"
-            " again: check pg_hba.conf",
+            " again",
         )
+    if isinstance(login, Refused):
+        return Wait.on(login, reason=PROVISIONING_FAILED, subject=f"role {row.role!r}")
     return Met()
 
 

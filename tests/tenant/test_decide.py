@@ -328,9 +328,16 @@ def test_a_missing_mount_is_no_passing_outage() -> None:
         pytest.param(
             ROW,
             ROLE,
-            Refused("PostgreSQL", "the login was refused"),
+            Refused("PostgreSQL", "the login was refused", code="28P01"),
             actions.SetPassword("orders"),
             id="password-changed-by-hand",
+        ),
+        pytest.param(
+            ROW,
+            ROLE,
+            Refused("PostgreSQL", "the login was refused", code="28000"),
+            "ProvisioningFailed",
+            id="kept-out-by-pg-hba-conf",
         ),
     ],
 )
