@@ -34,8 +34,7 @@ from hooks.tenant.reasons import (
     RECONCILING,
 )
 
-
-WRONG_PASSWORD = "28P01"
+LOGIN_REJECTED = "28P01"
 """SQLSTATE invalid_password; a role that pg_hba.conf keeps out is not mended by a password."""
 
 
@@ -180,7 +179,7 @@ def _password(facts: Facts, role: Role, row: Row) -> Verdict[Provision]:
             f"the admin role may not act as role {row.role!r}",
         )
     login = facts.login
-    if isinstance(login, Refused) and login.code == WRONG_PASSWORD:
+    if isinstance(login, Refused) and login.code == LOGIN_REJECTED:
         return Act(
             SetPassword(row.role),
             PROVISIONING_FAILED,

@@ -1,0 +1,161 @@
+"""Login roles: read, made, changed and dropped.
+
+PostgreSQL answers two concurrent changes of one role with an internal error, so ours go under one
+advisory lock for each role; a change by somebody else is met by trying again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import psycopg
+from psycopg import sql
+
+from hooks.core.errors import Taken
+from hooks.effects.ports import Login, Role
+from hooks.effects.postgres.errors import SYSTEM, translating
+from hooks.effects.postgres.registry import RegistryTables
+
+_ATTEMPTS = 5
+_V16 = 160000
+
+
+class Roles(RegistryTables):
+    """The server's roles, and their OIDs in the registry."""
+
+    @translating("cannot read the role")
+    def role(self, name: str) -> Role | None:
+        """Read a role."""
+        # Membership with SET exists since 16; before, every member may SET ROLE.
+        rows = self._connection.rows(
+            """
+            SELECT oid, rolcanlogin, coalesce(rolvaliduntil <= now(), false), rolconnlimit,
+                rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrls,
+                pg_has_role(oid, 'USAGE') AND pg_has_role(oid, %s)
+            FROM pg_roles WHERE rolname = %s
+            """,
+            ["SET" if self._since(_V16) else "MEMBER", name],
+        )
+        return Role(*rows[0]) if rows else None
+
+    @translating("cannot create the role")
+    def create_role(self, uid: str, login: Login) -> None:
+        """Create the login role and record its OID in the row, in one transaction."""
+        verifier = self._verifier(login)
+
+        def create() -> None:
+            self._lock("role", login.username)
+            self._alter(
+                "CREATE ROLE {role} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION"
+                " PASSWORD {verifier}",
+                login.username,
+                verifier=verifier,
+            )
+            self._grant_to_admin(login.username)
+            # A hint for people; proof of ownership is the registry's row alone.
+            self._alter(
+                "COMMENT ON ROLE {role} IS {comment}",
+                login.username,
+                comment=sql.Literal(f"made by database-hooks for tenant {uid}"),
+            )
+            self._write(
+                """
+                UPDATE {schema}.tenant SET
+                    state = 'managed', updated_at = now(),
+                    role_oid = (SELECT oid FROM pg_roles WHERE rolname = role_name)
+                WHERE uid = %s AND role_name = %s AND role_oid IS NULL
+                    AND state IN ('planned', 'managed')
+                """,
+                [uid, login.username],
+            )
+
+        self._retry(create)
+
+    @translating("cannot give the admin role its rights on the tenant's role")
+    def administer_role(self, name: str) -> None:
+        """Make the admin a member of the role with INHERIT and SET."""
+
+        def grant() -> None:
+            self._lock("role", name)
+            self._grant_to_admin(name)
+
+        self._retry(grant)
+
+    @translating("cannot set the role's password")
+    def set_password(self, login: Login) -> None:
+        """Give the role this password, as a SCRAM verifier."""
+        verifier = self._verifier(login)
+
+        def alter() -> None:
+            self._lock("role", login.username)
+            self._alter("ALTER ROLE {role} PASSWORD {verifier}", login.username, verifier=verifier)
+
+        self._retry(alter)
+
+    @translating("cannot forbid the role to log in")
+    def forbid_login(self, name: str) -> None:
+        """Set NOLOGIN; no role is success."""
+
+        def alter() -> None:
+            self._lock("role", name)
+            if self._role_oid(name) is not None:
+                self._alter("ALTER ROLE {role} NOLOGIN", name)
+
+        self._retry(alter)
+
+    @translating("cannot drop the role")
+    def drop_role(self, name: str, *, oid: int) -> None:
+        """Drop the role if it still has this OID; gone is success."""
+
+        def drop() -> None:
+            self._lock("role", name)
+            found = self._role_oid(name)
+            if found is None:
+                return
+            if found != oid:
+                raise Taken(SYSTEM, "a role of this name exists that is not the recorded one")
+            self._alter("DROP ROLE IF EXISTS {role}", name)
+
+        self._retry(drop)
+
+    def _retry(self, change: Callable[[], None]) -> None:
+        """Run the change in a transaction, again when somebody else changed the same row."""
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return self._in_transaction(change)
+            except psycopg.errors.InternalError_:
+                continue
+        return self._in_transaction(change)
+
+    def _in_transaction(self, change: Callable[[], None]) -> None:
+        with self._connection.atomic():
+            change()
+
+    def _lock(self, kind: str, name: str) -> None:
+        """Wait for the lock of this name until the transaction ends."""
+        self._connection.rows(
+            "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"{kind}:{name}"]
+        )
+
+    def _role_oid(self, name: str) -> int | None:
+        rows = self._connection.rows("SELECT oid FROM pg_roles WHERE rolname = %s", [name])
+        return rows[0][0] if rows else None
+
+    def _grant_to_admin(self, name: str) -> None:
+        # Since 16 a plain GRANT leaves INHERIT FALSE as it is.
+        options = " WITH INHERIT TRUE, SET TRUE" if self._since(_V16) else ""
+        self._alter(f"GRANT {{role}} TO CURRENT_USER{options}", name)
+
+    def _alter(self, statement: str, role: str, **parts: sql.Composable) -> None:
+        composed = sql.SQL(statement).format(role=sql.Identifier(role), **parts)
+        self._connection.rows(composed)
+
+    def _verifier(self, login: Login) -> sql.Literal:
+        """Let libpq make the verifier, so that the password never reaches the server."""
+        verifier = self._connection.pgconn.encrypt_password(
+            login.password.encode(), login.username.encode(), b"scram-sha-256"
+        )
+        return sql.Literal(verifier.decode())
+
+    def _since(self, version: int) -> bool:
+        return self._connection.pgconn.server_version >= version
