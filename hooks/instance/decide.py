@@ -6,7 +6,7 @@ PRESENT is the whole answer, in order. Ready does not depend on OpenBao or Exter
 from __future__ import annotations
 
 from hooks.core.decision import Act, Decision, Gate, Met, Stuck, Verdict, Wait, decide
-from hooks.core.errors import EffectError, Misconfigured
+from hooks.core.errors import Denied, EffectError, Misconfigured, Refused
 from hooks.effects.ports import REGISTRY_VERSION, CertificateNames, ServerInfo
 from hooks.instance.actions import Action, MarkUnmanaged, MigrateRegistry, RecordSweep
 from hooks.instance.facts import Facts
@@ -22,20 +22,26 @@ ROLE_MEMBERSHIP_OPTIONS = 160000
 """From here on INHERIT belongs to a membership, not to the role."""
 
 
+def _reason(error: EffectError) -> str:
+    """Return the reason that a failure to reach the server has."""
+    if isinstance(error, Refused):
+        return AUTHENTICATION_FAILED
+    return INSUFFICIENT_PRIVILEGES if isinstance(error, Denied) else DEPENDENCY_UNAVAILABLE
+
+
 def admin_secret_readable(facts: Facts) -> Verdict[Action]:
     """The admin Secret is there and holds both values."""
     if not isinstance(facts.login, EffectError):
         return Met()
-    known = facts.login.reason in {DEPENDENCY_UNAVAILABLE, AUTHENTICATION_FAILED}
-    reason = facts.login.reason if known else DEPENDENCY_UNAVAILABLE
-    return Wait.on(facts.login, reason=reason)
+    refused = isinstance(facts.login, Refused)
+    return Wait.on(facts.login, reason=AUTHENTICATION_FAILED if refused else DEPENDENCY_UNAVAILABLE)
 
 
 def server_authenticated(facts: Facts) -> Verdict[Action]:
     """The server is who it should be; for verify-full by its DNS name and by its address."""
     certificate, endpoint = facts.certificate, facts.spec.endpoint
     if isinstance(certificate, EffectError):
-        return Wait.on(certificate)
+        return Wait.on(certificate, reason=_reason(certificate))
     if endpoint.ssl_mode != "verify-full" or certificate is None:
         return Met()
     missing = _uncovered(certificate, endpoint.host, endpoint.hostaddr)
@@ -59,7 +65,7 @@ def logged_in(facts: Facts) -> Verdict[Action]:
     if isinstance(server, Misconfigured):
         return Stuck(INVALID_SPEC, f"spec.endpoint: {server.detail}")
     if isinstance(server, EffectError):
-        return Wait.on(server)
+        return Wait.on(server, reason=_reason(server))
     if server is None:
         return Wait(RECONCILING, "the server was not asked", unread=True)
     return _suitable(server)
@@ -162,7 +168,9 @@ PRESENT: tuple[Gate[Facts, Action], ...] = (
         "LoggedIn",
         logged_in,
         "Validating",
-        frozenset({DEPENDENCY_UNAVAILABLE, AUTHENTICATION_FAILED, INVALID_SPEC}),
+        frozenset(
+            {DEPENDENCY_UNAVAILABLE, AUTHENTICATION_FAILED, INVALID_SPEC, INSUFFICIENT_PRIVILEGES}
+        ),
     ),
     Gate(
         "RightsSufficient",

@@ -169,6 +169,10 @@ def _checked(resource: Resource, obj: Manifest, old: Manifest | None) -> Manifes
             meta.pop(key, None)
     resource.schema.prepare(obj)
     problems = metadata_problems(obj, old) + resource.schema.problems(obj, old)
+    if problems and old is not None:
+        # Ratcheting: what was wrong before and is not changed does not stop an update.
+        before = resource.schema.problems(old)
+        problems = [problem for problem in problems if problem not in before]
     if problems:
         raise invalid(resource.kind, str(meta.get("name") or ""), problems)
     if resource.kind == SECRET:

@@ -2,7 +2,7 @@
 
 The programs come from a wheel. PostgreSQL refuses to run as root; for root they run as `nobody`.
 The data are in the system's temporary directory, which `nobody` can reach. A crash of the machine
-loses them; a crash of the server its last commits, unless `synchronous_commit` is set to on.
+loses them, since nothing is synced to disk; a crash of the server does not.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ SETTINGS = {
     "max_prepared_transactions": "10",
     "shared_buffers": "16MB",
     "ssl": "on",
-    "synchronous_commit": "off",
     "unix_socket_directories": "",  # everything speaks TCP
     "wal_level": "logical",
 }
@@ -68,7 +67,7 @@ class PostgresServer:
     host = "localhost"
     hostaddr = "127.0.0.1"
 
-    def __init__(self, log: Path, ca_file: Path) -> None:
+    def __init__(self, log: Path, ca_file: Path, programs: Path | None) -> None:
         """Use `start`, which also makes the database cluster."""
         self.port = free_port()
         self.ca_file = ca_file
@@ -78,7 +77,7 @@ class PostgresServer:
         self._account = unprivileged_account()
         self._home = Path(tempfile.mkdtemp(prefix="postgres-"))
         self._data = self._home / "data"
-        self._programs = program("postgres").parent
+        self._programs = programs or program("postgres").parent
         self._process: Process | None = None
 
     @classmethod
@@ -90,14 +89,15 @@ class PostgresServer:
         settings: Mapping[str, str] | None = None,
         certificate: CertificateFiles | None = None,
         hba: Sequence[str] | None = None,
+        programs: Path | None = None,
     ) -> Self:
         """Make a database cluster and start its server, which logs to the directory.
 
-        The settings come on top of `SETTINGS`, the certificate takes the place of a good one for
-        localhost, and the lines of pg_hba.conf that of `HBA`; the superuser always gets in.
+        The settings come on top of `SETTINGS`. A good certificate for localhost, the lines `HBA`
+        and the wheel's directory of programs are defaults. The superuser gets in with any lines.
         """
         directory.mkdir(parents=True, exist_ok=True)
-        server = cls(directory / "postgres.log", authority.ca_file)
+        server = cls(directory / "postgres.log", authority.ca_file, programs)
         try:
             server._create_cluster()
             merged = {"port": str(server.port), **SETTINGS, **(settings or {})}
@@ -218,7 +218,7 @@ class PostgresServer:
         self._write(password_file, self.superuser.password.encode())
         self._launch(
             "initdb",
-            *("--no-sync", "--no-instructions", "--locale=C.UTF-8", "--encoding=UTF8"),
+            *("--no-sync", "--locale=C.UTF-8", "--encoding=UTF8"),
             *("--auth=scram-sha-256", f"--pwfile={password_file}"),
             *(f"--username={self.superuser.name}", f"--pgdata={self._data}"),
         ).finish()

@@ -60,7 +60,8 @@ def _without_instance(remains: Remains) -> Verdict[Removal]:
     return Wait(
         INSTANCE_NOT_READY,
         f"PostgreSQLInstance {instance_name(remains)} does not exist, so nothing can be dropped on"
-        " its server: create it again, or give the database up by removing this Tenant's finalizer",
+        " its server: drop the database there by hand, or give it up, then remove this Tenant's"
+        " finalizer",
     )
 
 

@@ -34,8 +34,8 @@ def unregistered(facts: Facts, instance: Instance, server: Server) -> Verdict[Pr
             " moved or the server restored; nothing was created",
         )
     obstacle = (
-        _credential_obstacle(facts, instance)
-        or _rival(facts, server)
+        _rival(facts, server)
+        or _credential_obstacle(facts, instance)
         or _catalog_stranger(server)
         or object_stranger(facts)
         or _gone(facts)
@@ -76,7 +76,7 @@ def foreign_credential(facts: Facts) -> Stuck:
     return Stuck(
         CONFLICT,
         f"OpenBao path {facts.spec.kv_path} belongs to somebody else (its custom metadata does not"
-        " name this Tenant): remove it or choose another Tenant name",
+        " name this Tenant): choose another Tenant name, or find out whose credential it is",
     )
 
 

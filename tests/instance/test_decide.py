@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hooks.core.decision import Act, Met, Stuck, Wait
-from hooks.core.errors import Denied, Misconfigured, Refused, Unavailable
+from hooks.core.errors import Blocked, Denied, Misconfigured, Refused, Unavailable
 from hooks.effects.ports import (
     REGISTRY_VERSION,
     CertificateNames,
@@ -138,6 +138,18 @@ def test_a_good_server_is_ready() -> None:
             "LoggedIn",
             "DependencyUnavailable",
             id="starting-up",
+        ),
+        pytest.param(
+            facts(server=Denied("PostgreSQL", "the role may not connect to the database")),
+            "LoggedIn",
+            "InsufficientPrivileges",
+            id="may-not-connect",
+        ),
+        pytest.param(
+            facts(server=Blocked("PostgreSQL", "the database accepts no connections")),
+            "LoggedIn",
+            "DependencyUnavailable",
+            id="database-closed",
         ),
         pytest.param(
             facts(server=Misconfigured("PostgreSQL", "a pooler is in between")),

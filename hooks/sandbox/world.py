@@ -1,0 +1,195 @@
+"""Everything at once on loopback: real servers, the real app, and doubles for the rest.
+
+Real: PostgreSQL and OpenBao, from wheels, with TLS from a CA made at start; the app under
+gunicorn. Doubles: the Kubernetes API, Metacontroller, External Secrets.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import requests
+import yaml
+
+from hooks.core.manifests import Manifest
+from hooks.sandbox.api_server import ApiServer
+from hooks.sandbox.certificates import Authority
+from hooks.sandbox.cluster import MemoryCluster
+from hooks.sandbox.metacontroller import Connection, Runner
+from hooks.sandbox.openbao_server import (
+    MOUNT,
+    OpenBaoServer,
+    controller_policy,
+    reader_policy,
+)
+from hooks.sandbox.postgres_server import PostgresServer
+from hooks.sandbox.processes import Process, free_port
+from hooks.sandbox.projector import KvStore, Projector
+from hooks.sandbox.samples import LocalServer
+
+ROOT = Path(__file__).parents[2]
+NAMESPACE = "database-hooks"
+STORE = "openbao"
+BASE_PATH = "postgresql"
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What runs; `start` makes it."""
+
+    directory: Path
+    authority: Authority
+    postgres: PostgresServer
+    openbao: OpenBaoServer
+    cluster: MemoryCluster
+    api: ApiServer
+    kubeconfig: Path
+    app: Process
+    app_url: str
+    app_log: Path
+    connection: Connection
+    runner: Runner
+    projector: Projector
+
+    @property
+    def local_server(self) -> LocalServer:
+        """Return what takes the place of the endpoints in manifests."""
+        server = self.postgres
+        return LocalServer(
+            host=server.host,
+            hostaddr=server.hostaddr,
+            port=server.port,
+            username=server.admin.name,
+            password=server.admin.password,
+        )
+
+
+def controllers() -> list[Manifest]:
+    """Return the CompositeControllers that users apply."""
+    return _manifests("metacontroller/base", "compositecontroller-*.yaml")
+
+
+def crds() -> list[Manifest]:
+    """Return the CRDs that users apply."""
+    return _manifests("crds", "*.database.ddupan.top.yaml")
+
+
+def _manifests(directory: str, pattern: str) -> list[Manifest]:
+    return [yaml.safe_load(path.read_text()) for path in sorted((ROOT / directory).glob(pattern))]
+
+
+@contextmanager
+def started(directory: Path, *, live: bool = True, **settings: str) -> Iterator[World]:
+    """Start everything; leaving the block stops it in the opposite order.
+
+    Args:
+        directory: for logs, certificates and token files; exists.
+        live: let Metacontroller and External Secrets work by themselves; without it somebody
+            calls `runner.settle` and `projector.reconcile_all`.
+        settings: environment variables of the app, over those that the sandbox sets.
+    """
+    with ExitStack() as stack:
+        world = _start(directory, settings, stack)
+        for part in (world.runner, world.projector) if live else ():
+            part.start()
+            stack.callback(part.stop)
+        yield world
+
+
+def _start(directory: Path, settings: dict[str, str], stack: ExitStack) -> World:
+    authority = Authority(directory / "tls")
+    postgres = stack.enter_context(PostgresServer.start(directory / "postgres", authority))
+    openbao = stack.enter_context(OpenBaoServer.start(directory / "openbao", authority))
+    cluster = MemoryCluster(crds(), clock=_now, namespaces=("default", NAMESPACE))
+    api_token, hook_token = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
+    api = stack.enter_context(
+        ApiServer(
+            cluster,
+            certificate=authority.issue("kubernetes", dns=["localhost"], ips=["127.0.0.1"]),
+            ca_file=authority.ca_file,
+            tokens={api_token: "database-hooks"},
+        )
+    )
+    kubeconfig = api.kubeconfig(directory / "kubeconfig", api_token)
+    environment = _settings(directory, authority, openbao, hook_token) | settings
+    environment["KUBECONFIG"] = str(kubeconfig)
+    app_log = directory / "app.log"
+    app = Process(
+        [sys.executable, "-m", "hooks", "serve"],
+        log=app_log,
+        env=environment | {"PATH": os.defpath, "PYTHONPATH": str(ROOT)},
+    )
+    stack.callback(app.stop)
+    url = f"https://{environment['LISTEN_ADDRESS']}"
+    app.wait_until(lambda: _answers(url, authority.ca_file), despite=(requests.RequestException,))
+    connection = Connection(url, token=hook_token, ca_file=authority.ca_file)
+    runner = Runner(cluster, controllers(), connect=connection)
+    reader_token = openbao.token(reader_policy(MOUNT, BASE_PATH))
+    store = KvStore(
+        address=openbao.address,
+        mount=MOUNT,
+        token_file=_secret_file(directory / "reader-token", reader_token),
+        ca_file=authority.ca_file,
+    )
+    projector = Projector(cluster, store, _now)
+    return World(
+        directory=directory,
+        authority=authority,
+        postgres=postgres,
+        openbao=openbao,
+        cluster=cluster,
+        api=api,
+        kubeconfig=kubeconfig,
+        app=app,
+        app_url=url,
+        app_log=app_log,
+        connection=connection,
+        runner=runner,
+        projector=projector,
+    )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)  # noqa: TID251  the clock of the doubles
+
+
+def _answers(url: str, ca_file: Path) -> bool:
+    return (
+        requests.get(f"{url}/readyz", verify=str(ca_file), timeout=5).status_code
+        == requests.codes.ok
+    )
+
+
+def _secret_file(path: Path, text: str) -> Path:
+    path.touch(mode=0o600)
+    path.write_text(text)
+    return path
+
+
+def _settings(
+    directory: Path, authority: Authority, openbao: OpenBaoServer, hook_token: str
+) -> dict[str, str]:
+    certificate = authority.issue("app", dns=["localhost"], ips=["127.0.0.1"])
+    token = openbao.token(controller_policy(MOUNT, BASE_PATH))
+    return {
+        "LISTEN_ADDRESS": f"127.0.0.1:{free_port()}",
+        "TLS_CERT_FILE": str(certificate.cert),
+        "TLS_KEY_FILE": str(certificate.key),
+        "HOOK_TOKEN_FILES": str(_secret_file(directory / "hook-token", hook_token)),
+        "CONTROLLER_NAMESPACE": NAMESPACE,
+        "POSTGRES_CA_FILE": str(authority.ca_file),
+        "OPENBAO_ADDRESS": openbao.address,
+        "OPENBAO_CA_FILE": str(authority.ca_file),
+        "OPENBAO_MOUNT": MOUNT,
+        "OPENBAO_BASE_PATH": BASE_PATH,
+        "OPENBAO_AUTH": "token",
+        "OPENBAO_TOKEN_FILE": str(_secret_file(directory / "openbao-token", token)),
+        "SECRET_STORE_NAME": STORE,
+    }
