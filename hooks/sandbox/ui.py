@@ -168,9 +168,10 @@ class View:
 
 
 def _sentence(line: Line) -> str:
-    status = f"{line.ready or '-'} {line.reason}".strip()
-    text = f"{line.kind} {line.name}: {line.phase or '-'}, Ready={status}"
-    return escape(f"{text}: {line.message}" if line.message else text)
+    if not line.ready:
+        return escape(f"{line.kind} {line.name}: applied, no status yet")
+    text = f"{line.kind} {line.name}: {line.phase}, Ready={line.ready}"
+    return escape(text if line.ready == "True" else f"{text}, {line.reason}: {line.message}")
 
 
 def _table(lines: Iterable[Line]) -> Table:

@@ -161,10 +161,7 @@ def _now() -> datetime:
 
 
 def _answers(url: str, ca_file: Path) -> bool:
-    return (
-        requests.get(f"{url}/readyz", verify=str(ca_file), timeout=5).status_code
-        == requests.codes.ok
-    )
+    return bool(requests.get(f"{url}/readyz", verify=str(ca_file), timeout=5).ok)
 
 
 def _secret_file(path: Path, text: str) -> Path:

@@ -1,8 +1,8 @@
 """The validation rules of the Tenant's CRD, evaluated as the API server evaluates them."""
 
 import pytest
-from hooks.sandbox.rules import Node, broken_rules
 
+from hooks.sandbox.rules import Node, broken_rules
 from tests.manifests.manifests import Manifest, changed, schema
 
 BEFORE = ["Pending", "Planned"]

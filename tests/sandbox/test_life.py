@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from hooks.core import manifests
 from hooks.core.manifests import Manifest
@@ -75,7 +76,7 @@ class Live:
         login = Login(secret["username"], secret["password"])
         parameters = self.world.postgres.parameters(login, database=secret["database"])
         parameters |= {"host": secret["host"], "port": secret["port"], "sslrootcert": str(ca)}
-        with psycopg.connect(**parameters) as connection:  # type: ignore[arg-type]  all are texts
+        with psycopg.connect(make_conninfo(**parameters)) as connection:
             row = connection.execute("SELECT current_user, current_database()").fetchone()
         assert row is not None
         return row
