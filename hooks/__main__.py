@@ -1,7 +1,7 @@
 """The command line: serve, answer one call from a file, or show everything on this machine.
 
-Exit codes: 0 done, 1 the call was answered with a bug, 2 the command line, the settings or the
-call are wrong.
+Exit codes: 0 done, 1 it was not done, or was answered with a bug, 2 the command line, the
+settings or the call are wrong.
 """
 
 from __future__ import annotations
@@ -51,6 +51,12 @@ def _parser() -> argparse.ArgumentParser:
         once = commands.add_parser(hook, help=f"answer the {hook} request on standard input")
         once.add_argument("resource", metavar="RESOURCE", help="as in the path: instance, tenant")
         once.set_defaults(run=_answer, hook=hook)
+    registry = commands.add_parser("registry", help="repair the ownership registry")
+    repairs = registry.add_subparsers(required=True, metavar="ACTION")
+    rebind = repairs.add_parser("rebind", help="after a restore: accept new OIDs, a new Instance")
+    rebind.add_argument("tenant", metavar="NAMESPACE/NAME")
+    rebind.add_argument("--apply", action="store_true", help="do it; without it, only say what")
+    rebind.set_defaults(run=_rebind)
     sandbox = commands.add_parser("sandbox", help="a whole world on this machine")
     actions = sandbox.add_subparsers(required=True, metavar="ACTION")
     up = actions.add_parser("up", help="start it and apply objects")
@@ -94,6 +100,26 @@ def _answer(arguments: argparse.Namespace) -> int:
     except BadReply as error:
         return _complain(f"the answer would do harm: {error}", code=BUG)
     sys.stdout.buffer.write(reply.body + b"\n")
+    return 0
+
+
+def _rebind(arguments: argparse.Namespace) -> int:
+    from hooks import wsgi  # noqa: PLC0415  serve must not import it here, see _build
+
+    settings = Settings.from_process()
+    telemetry.setup(settings.log_level, stream=sys.stderr)
+    namespace, slash, name = arguments.tenant.partition("/")
+    if not (namespace and slash and name):
+        return _complain(f"{arguments.tenant} is not NAMESPACE/NAME")
+    try:
+        plan = wsgi.rebind(settings, namespace=namespace, name=name, apply=arguments.apply)
+    except EffectError as error:
+        return _complain(str(error), code=BUG)
+    if plan.problems:
+        return _complain(*plan.problems, code=BUG)
+    done = "done" if arguments.apply else "would be done, with --apply"
+    for change in plan.changes or ("nothing differs",):
+        print(f"{change} ({done})" if plan.changes else change)  # noqa: T201  for who typed it
     return 0
 
 

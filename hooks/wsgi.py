@@ -18,8 +18,10 @@ from hooks.instance.hooks import InstanceHooks
 from hooks.instance.model import Config as InstanceConfig
 from hooks.settings import Settings
 from hooks.telemetry import Effects, Metrics
+from hooks.tenant import rebind as rebinding
 from hooks.tenant.hooks import TenantHooks
 from hooks.tenant.model import Config as TenantConfig
+from hooks.tenant.rebind import Plan
 
 _log = structlog.get_logger(__name__)
 
@@ -45,7 +47,6 @@ def build(settings: Settings, ready: Callable[[], bool]) -> flask.Flask:
 
 def controllers(settings: Settings, effects: Effects) -> tuple[Controller, ...]:
     """Make the resources' hooks; none of them talks to anything yet."""
-    ca_file = settings.postgres_ca_file
     return (
         InstanceHooks(
             InstanceConfig(
@@ -55,18 +56,32 @@ def controllers(settings: Settings, effects: Effects) -> tuple[Controller, ...]:
             partial(effects, "instance"),
         ),
         TenantHooks(
-            TenantConfig(
-                controller_namespace=settings.controller_namespace,
-                mount=settings.openbao_mount,
-                base_path=settings.openbao_base_path,
-                consumer_address=settings.openbao_consumer_address,
-                store_name=settings.secret_store_name,
-                store_kind=settings.secret_store_kind,
-                refresh_interval=settings.secret_refresh_interval,
-                ca_pem=ca_file.read_text() if ca_file else "",
-            ),
+            tenant_config(settings),
             partial(effects, "tenant"),
         ),
+    )
+
+
+def tenant_config(settings: Settings) -> TenantConfig:
+    """Return what the deployment decides for all Tenants."""
+    ca_file = settings.postgres_ca_file
+    return TenantConfig(
+        controller_namespace=settings.controller_namespace,
+        mount=settings.openbao_mount,
+        base_path=settings.openbao_base_path,
+        consumer_address=settings.openbao_consumer_address,
+        store_name=settings.secret_store_name,
+        store_kind=settings.secret_store_kind,
+        refresh_interval=settings.secret_refresh_interval,
+        ca_pem=ca_file.read_text() if ca_file else "",
+    )
+
+
+def rebind(settings: Settings, *, namespace: str, name: str, apply: bool) -> Plan:
+    """Rebind a Tenant to what a restore left, or only say what that would be."""
+    bound = services(settings)(Deadline(settings.request_seconds))
+    return rebinding.rebind(
+        bound, tenant_config(settings), namespace=namespace, name=name, apply=apply
     )
 
 

@@ -11,7 +11,7 @@ from hooks.core.errors import Taken
 from hooks.effects.ports import Admin, Credential, Endpoint, Login, RowState, Services
 from hooks.tenant import actions
 from hooks.tenant.actions import Provision, Removal
-from hooks.tenant.facts import Facts, Instance
+from hooks.tenant.facts import Facts
 from hooks.tenant.model import Identity
 from hooks.tenant.world import World
 
@@ -23,7 +23,7 @@ PASSWORD_ALPHABET = string.ascii_letters + string.digits
 def act(action: Provision, facts: Facts, world: World) -> None:
     """Perform one write towards a Ready Tenant, or raise EffectError."""
     match action:
-        case actions.ReserveCredential() | actions.StoreCredential():
+        case actions.ReserveCredential() | actions.StoreCredential() | actions.TakeOverCredential():
             _keep(action, facts.spec.identity, world.services)
         case actions.CreateExtension():
             _install(action, facts, world)
@@ -31,14 +31,25 @@ def act(action: Provision, facts: Facts, world: World) -> None:
             world.admin().create_role(uid, _stored(facts))
         case actions.SetPassword(_):
             world.admin().set_password(_stored(facts))
-        case actions.InsertRow() | actions.RewriteRow() | actions.ReviveRow():
+        case (
+            actions.InsertRow()
+            | actions.RewriteRow()
+            | actions.ReviveRow()
+            | actions.TakeOverRow()
+            | actions.RecordApproval()
+        ):
             _record(action, world.admin())
         case _:
             _change(action, world.admin())
 
 
 def _record(
-    action: actions.InsertRow | actions.RewriteRow | actions.ReviveRow, admin: Admin
+    action: actions.InsertRow
+    | actions.RewriteRow
+    | actions.ReviveRow
+    | actions.TakeOverRow
+    | actions.RecordApproval,
+    admin: Admin,
 ) -> None:
     match action:
         case actions.InsertRow(row):
@@ -47,6 +58,10 @@ def _record(
             admin.rewrite_row(row)
         case actions.ReviveRow(uid):
             admin.mark(uid, state="managed", was=frozenset({"unmanaged"}))
+        case actions.TakeOverRow(old, new):
+            admin.hand_over(old, new)
+        case actions.RecordApproval(uid, approval):
+            admin.record_approval(uid, approval)
         case _:
             assert_never(action)
 
@@ -105,23 +120,18 @@ def _stored(facts: Facts) -> Login:
 
 
 def _keep(
-    action: actions.ReserveCredential | actions.StoreCredential,
+    action: actions.ReserveCredential | actions.StoreCredential | actions.TakeOverCredential,
     identity: Identity,
     services: Services,
 ) -> None:
     store = services.credentials
     match action:
         case actions.ReserveCredential(path, instance, instance_uid):
-            owner = {
-                "tenant-uid": identity.uid,
-                "tenant-namespace": identity.namespace,
-                "tenant-name": identity.name,
-                "instance": instance,
-                "instance-uid": instance_uid,
-            }
-            store.reserve(path, owner)
-        case actions.StoreCredential(path, username):
-            store.store(path, Login(username, _password()), after=0)
+            store.reserve(path, identity.owner(instance, instance_uid))
+        case actions.TakeOverCredential(path, instance, instance_uid, old):
+            store.reassign(path, identity.owner(instance, instance_uid), was=old)
+        case actions.StoreCredential(path, username, after):
+            store.store(path, Login(username, _password()), after=after)
         case _:
             assert_never(action)
 
@@ -131,7 +141,6 @@ def _password() -> str:
 
 
 def _install(action: actions.CreateExtension, facts: Facts, world: World) -> None:
-    assert isinstance(facts.instance, Instance)  # noqa: S101  behind the gate instance_ready
-    endpoint: Endpoint = replace(facts.instance.endpoint, database=action.database)
+    endpoint: Endpoint = replace(facts.the_instance.endpoint, database=action.database)
     login = _stored(facts) if action.trusted else world.admin_login()
     world.services.postgres.create_extension(endpoint, login, action.extension)

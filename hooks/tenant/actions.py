@@ -29,6 +29,32 @@ class ReviveRow:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeOverRow:
+    """Take the row of the Tenant that retained the database, as approved on the Instance."""
+
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class TakeOverCredential:
+    """Take the credential of the Tenant that retained the database."""
+
+    path: str
+    instance: str
+    instance_uid: str
+    old: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordApproval:
+    """Record that an approval was used, so that it works once."""
+
+    uid: str
+    approval: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReserveCredential:
     """Mark the KV path as this Tenant's, before there is a value."""
 
@@ -43,6 +69,7 @@ class StoreCredential:
 
     path: str
     username: str
+    after: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +182,9 @@ Provision = (
     InsertRow
     | RewriteRow
     | ReviveRow
+    | TakeOverRow
+    | TakeOverCredential
+    | RecordApproval
     | ReserveCredential
     | StoreCredential
     | CreateRole

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hooks.core.manifests import Manifest
-from hooks.effects.ports import Endpoint
+from hooks.effects.ports import Credential, Endpoint, Login, Secret
 from hooks.tenant.model import Config, Spec
 
 API_VERSION = "external-secrets.io/v1"
@@ -31,13 +31,16 @@ def secret_values(spec: Spec, endpoint: Endpoint) -> Mapping[str, str]:
     }
 
 
-def external_secret(spec: Spec, endpoint: Endpoint, version: int, config: Config) -> Manifest:
+def external_secret(
+    spec: Spec, endpoint: Endpoint, credential: Credential, config: Config
+) -> Manifest:
     """Return the ExternalSecret.
 
     Args:
         spec: the Tenant.
         endpoint: the Instance's.
-        version: the credential's version; a new one nudges External Secrets to refresh.
+        credential: a new version nudges External Secrets to refresh. Its time counts too: after
+            a credential was lost and made anew, versions begin again.
         config: the deployment's SecretStore.
     """
     labels = {MANAGED_BY: "database-hooks", TENANT: label(spec.identity.name)}
@@ -48,7 +51,7 @@ def external_secret(spec: Spec, endpoint: Endpoint, version: int, config: Config
             "name": spec.external_secret_name,
             "namespace": spec.identity.namespace,
             "labels": labels,
-            "annotations": {FORCE_SYNC: f"v{version}"},
+            "annotations": {FORCE_SYNC: f"v{credential.version} {credential.created}".strip()},
         },
         "spec": {
             "refreshPolicy": "Periodic",
@@ -69,6 +72,15 @@ def external_secret(spec: Spec, endpoint: Endpoint, version: int, config: Config
             "data": [_remote("username", spec.kv_path), _remote("password", spec.kv_path)],
         },
     }
+
+
+def secret_login(secret: Secret) -> Login | None:
+    """Read username and password of a projected Secret, None when they are no text."""
+    try:
+        login = Login(secret.data["username"].decode(), secret.data["password"].decode())
+    except (KeyError, UnicodeDecodeError):
+        return None
+    return login if login.username and login.password else None
 
 
 def label(name: str) -> str:

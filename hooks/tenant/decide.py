@@ -7,22 +7,16 @@ that they have settled is not asked for again.
 from __future__ import annotations
 
 from hooks.core.decision import Act, Decision, Gate, Met, Stuck, Verdict, Wait, decide
-from hooks.core.errors import EffectError, Misconfigured, Refused
-from hooks.effects.ports import Credential, Database, Presence, Role, Row
-from hooks.tenant import ownership, projection
+from hooks.core.errors import EffectError, Refused
+from hooks.effects.ports import Presence, Role, Row
+from hooks.tenant import credential, database, projection, registration
 from hooks.tenant.actions import (
     AdministerRole,
-    CreateDatabase,
-    CreateExtension,
     CreateRole,
     Provision,
-    RecordExtensions,
-    ReserveCredential,
-    SecureDatabase,
     SetPassword,
-    StoreCredential,
 )
-from hooks.tenant.facts import Facts, Instance, Server
+from hooks.tenant.facts import Facts
 from hooks.tenant.reasons import (
     CONFLICT,
     CREDENTIAL_PROJECTION_FAILED,
@@ -31,7 +25,6 @@ from hooks.tenant.reasons import (
     INSTANCE_NOT_READY,
     INVALID_SPEC,
     PROVISIONING_FAILED,
-    RECONCILING,
 )
 
 LOGIN_REJECTED = "28P01"
@@ -60,7 +53,7 @@ def _not_ready(message: str) -> Wait:
 
 def names_allowed(facts: Facts) -> Verdict[Provision]:
     """The names are none that the server's own administration uses."""
-    spec, instance, server = facts.spec, _instance(facts), _server(facts)
+    spec, instance, server = facts.spec, facts.the_instance, facts.the_server
     if spec.database == instance.endpoint.database:
         return Stuck(
             INVALID_SPEC,
@@ -76,7 +69,7 @@ def extensions_available(facts: Facts) -> Verdict[Provision]:
     """The server can install every extension, asked before anything is written."""
     if isinstance(facts.available, EffectError):
         return Wait.on(facts.available, reason=INSTANCE_NOT_READY)
-    row = _server(facts).row
+    row = facts.the_server.row
     known = row.extensions if row else frozenset()
     there = facts.login.extensions if isinstance(facts.login, Presence) else frozenset()
     offered = {extension.name for extension in facts.available} | (known & there)
@@ -90,60 +83,9 @@ def extensions_available(facts: Facts) -> Verdict[Provision]:
     return Met()
 
 
-def registered(facts: Facts) -> Verdict[Provision]:
-    """The registry row is ours, and says what the spec says."""
-    instance, server = _instance(facts), _server(facts)
-    if server.row is None:
-        return ownership.unregistered(facts, instance, server)
-    return ownership.registered(facts, instance, server, server.row) or Met()
-
-
-def credential_stored(facts: Facts) -> Verdict[Provision]:
-    """KV holds our credential; one is made only while KV says that there never was any."""
-    credential, row, spec = facts.credential, _row(facts), facts.spec
-    if isinstance(credential, EffectError):
-        serving = not isinstance(credential, Misconfigured) and projection.serving(facts)
-        return Met() if serving else Wait.on(credential, reason=DEPENDENCY_UNAVAILABLE)
-    if credential is None:
-        if row.role_oid is not None:
-            return _lost_credential(spec.kv_path, "is gone")
-        reserve = ReserveCredential(spec.kv_path, row.instance_name, row.instance_uid)
-        return Act(reserve, CONFLICT, "reserving the credential's path")
-    if not ownership.is_ours(facts, credential):
-        return ownership.foreign_credential(facts)
-    return _judge_own_credential(credential, row)
-
-
-def _judge_own_credential(credential: Credential, row: Row) -> Verdict[Provision]:
-    path = row.kv_path
-    if credential.owner.get("instance-uid") != row.instance_uid:
-        return Stuck(CONFLICT, f"the credential at {path} was made for another Instance")
-    if credential.lost:
-        return _lost_credential(path, "was deleted or destroyed")
-    if credential.version == 0:
-        if row.role_oid is not None:
-            return _lost_credential(path, "is gone")
-        return Act(StoreCredential(path, row.role), CONFLICT, "storing the credential")
-    if credential.login is None or credential.login.username != row.role:
-        return Stuck(
-            CONFLICT,
-            f"the credential at {path} was overwritten: it must hold username {row.role!r} and a"
-            " password; restore the earlier version",
-        )
-    return Met()
-
-
-def _lost_credential(path: str, what: str) -> Stuck:
-    return Stuck(
-        CONFLICT,
-        f"the credential at {path} {what}, while its role exists: restore it in OpenBao; no new"
-        " password is made in silence",
-    )
-
-
 def role_ready(facts: Facts) -> Verdict[Provision]:
     """The role is the one we created, may log in, and its password is KV's."""
-    row, role = _row(facts), _server(facts).role
+    row, role = facts.the_row, facts.the_server.role
     if role is None:
         if row.role_oid is not None:
             return Stuck(
@@ -191,95 +133,21 @@ def _password(facts: Facts, role: Role, row: Row) -> Verdict[Provision]:
     return Met()
 
 
-def database_ready(facts: Facts) -> Verdict[Provision]:
-    """The database is the one we created, only its owner gets in, and extensions are there."""
-    row, database = _row(facts), _server(facts).database
-    if database is None:
-        if row.database_oid is not None:
-            return Stuck(
-                CONFLICT,
-                f"database {row.database!r} was dropped by somebody: it is not created again"
-                " empty; restore it, or delete this Tenant",
-            )
-        return Act(
-            CreateDatabase(row.database, row.role),
-            PROVISIONING_FAILED,
-            f"creating database {row.database!r}",
-        )
-    foreign = database.owner_oid != row.role_oid or (
-        row.database_oid is not None and database.oid != row.database_oid
-    )
-    if foreign:
-        return Stuck(
-            CONFLICT,
-            f"database {row.database!r} is not the one that was created for this Tenant, or has"
-            " another owner",
-        )
-    return _database_state(database, row) or _inside(facts, row)
-
-
-def _database_state(database: Database, row: Row) -> Verdict[Provision] | None:
-    name = row.database
-    if database.connection_limit == -2:  # noqa: PLR2004  PostgreSQL's mark of an interrupted DROP
-        return Stuck(CONFLICT, f"database {name!r} is invalid after an interrupted DROP DATABASE")
-    if row.database_oid is None or database.public_privileges or database.keepers_missing:
-        return Act(
-            SecureDatabase(row.uid, name),
-            PROVISIONING_FAILED,
-            f"PUBLIC still has rights on database {name!r}: the REVOKE had no effect",
-        )
-    if not database.allows_connections or database.connection_limit == 0:
-        return Stuck(
-            PROVISIONING_FAILED,
-            f"database {name!r} accepts no connections (ALLOW_CONNECTIONS or CONNECTION LIMIT):"
-            " undo it with ALTER DATABASE if unwanted",
-        )
-    return None
-
-
-def _inside(facts: Facts, row: Row) -> Verdict[Provision]:
-    login, wanted = facts.login, facts.spec.extensions
-    if isinstance(login, EffectError):
-        return Wait.on(login, reason=PROVISIONING_FAILED, subject=f"database {row.database!r}")
-    if login is None:
-        return Wait(RECONCILING, f"database {row.database!r} was not looked into")
-    missing = sorted(wanted - login.extensions)
-    if missing:
-        trusted = _trusted(facts, missing[0])
-        return Act(
-            CreateExtension(row.database, missing[0], trusted),
-            PROVISIONING_FAILED,
-            f"installing extension {missing[0]}",
-        )
-    if wanted - row.extensions:
-        return Act(
-            RecordExtensions(row.uid, row.extensions | wanted),
-            PROVISIONING_FAILED,
-            "recording the installed extensions",
-        )
-    return Met()
-
-
-def _trusted(facts: Facts, name: str) -> bool:
-    offered = () if isinstance(facts.available, EffectError) else facts.available
-    return any(extension.name == name and extension.trusted for extension in offered)
-
-
 PRESENT: tuple[Gate[Facts, Provision], ...] = (
     Gate("InstanceReady", instance_ready, "Pending", frozenset({INSTANCE_NOT_READY})),
     Gate("NamesAllowed", names_allowed, "Pending", frozenset({INVALID_SPEC})),
     Gate("ExtensionsAvailable", extensions_available, "Pending", frozenset({INVALID_SPEC})),
-    Gate("Registered", registered, "Planned", frozenset({CONFLICT, IMMUTABLE_FIELD})),
+    Gate("Registered", registration.registered, "Planned", frozenset({CONFLICT, IMMUTABLE_FIELD})),
     Gate(
         "CredentialStored",
-        credential_stored,
+        credential.stored,
         "CredentialCreated",
         frozenset({CONFLICT, DEPENDENCY_UNAVAILABLE}),
     ),
     Gate("RoleReady", role_ready, "RoleCreated", frozenset({CONFLICT, PROVISIONING_FAILED})),
     Gate(
         "DatabaseReady",
-        database_ready,
+        database.ready,
         "DatabaseCreated",
         frozenset({CONFLICT, PROVISIONING_FAILED}),
     ),
@@ -297,19 +165,3 @@ PRESENT: tuple[Gate[Facts, Provision], ...] = (
 def present(facts: Facts) -> Decision[Provision]:
     """Judge what a live Tenant needs."""
     return decide(PRESENT, facts)
-
-
-def _instance(facts: Facts) -> Instance:
-    assert isinstance(facts.instance, Instance)  # noqa: S101  behind the gate instance_ready
-    return facts.instance
-
-
-def _server(facts: Facts) -> Server:
-    assert isinstance(facts.server, Server)  # noqa: S101  behind the gate instance_ready
-    return facts.server
-
-
-def _row(facts: Facts) -> Row:
-    row = _server(facts).row
-    assert row is not None  # noqa: S101  behind the gate registered
-    return row

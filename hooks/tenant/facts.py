@@ -26,7 +26,8 @@ from hooks.effects.ports import (
     Row,
     Secret,
 )
-from hooks.tenant.model import Identity, Spec
+from hooks.tenant.children import secret_login
+from hooks.tenant.model import HAND_OVER, Identity, Spec
 from hooks.tenant.world import World
 
 
@@ -36,6 +37,7 @@ class Instance:
 
     Attributes:
         usable: not being deleted, and Ready for its current generation.
+        hand_overs: (old UID, new UID) pairs that its administrator approved.
     """
 
     uid: str
@@ -43,6 +45,7 @@ class Instance:
     endpoint: Endpoint
     deleting: bool
     usable: bool
+    hand_overs: frozenset[tuple[str, str]] = frozenset()
 
     @classmethod
     def of(cls, manifest: Manifest) -> Instance:
@@ -54,7 +57,14 @@ class Instance:
             endpoint=endpoint_of(manifest),
             deleting=deleting,
             usable=not deleting and condition_is_current(manifest),
+            hand_overs=_pairs(manifests.annotations(manifest).get(HAND_OVER, "")),
         )
+
+
+def _pairs(text: str) -> frozenset[tuple[str, str]]:
+    """Read `old=new` pairs; what is no pair approves nothing."""
+    found = (part.strip().partition("=") for part in text.split(","))
+    return frozenset((old.strip(), new.strip()) for old, sign, new in found if sign and old and new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +128,25 @@ class Facts:
     login: Presence | EffectError | None = None
     available: tuple[Available, ...] | EffectError = ()
     live: bool | EffectError | None = None
+
+    @property
+    def the_instance(self) -> Instance:
+        """Return the Instance, behind the gate that proved that there is one."""
+        assert isinstance(self.instance, Instance)  # noqa: S101  the order of the gates
+        return self.instance
+
+    @property
+    def the_server(self) -> Server:
+        """Return the server, behind the gate that proved that it was read."""
+        assert isinstance(self.server, Server)  # noqa: S101  the order of the gates
+        return self.server
+
+    @property
+    def the_row(self) -> Row:
+        """Return the registry row, behind the gate that proved that it is ours."""
+        row = self.the_server.row
+        assert row is not None  # noqa: S101  the order of the gates
+        return row
 
 
 def gather(spec: Spec, past: Past, world: World, *, locked: bool) -> Facts:
@@ -206,15 +235,6 @@ def presented(facts: Facts) -> Login | None:
     if isinstance(facts.credential, EffectError):
         return projected
     return stored
-
-
-def secret_login(secret: Secret) -> Login | None:
-    """Read username and password of a projected Secret, None when they are no text."""
-    try:
-        login = Login(secret.data["username"].decode(), secret.data["password"].decode())
-    except (KeyError, UnicodeDecodeError):
-        return None
-    return login if login.username and login.password else None
 
 
 def _available(facts: Facts, server: Server, world: World) -> tuple[Available, ...]:

@@ -96,8 +96,9 @@ class TenantHooks:
             return contract.hold(request)
         if not isinstance(seen.instance, Instance) or not isinstance(seen.credential, Credential):
             return contract.hold(request)
-        endpoint, version = seen.instance.endpoint, seen.credential.version
-        return (children.external_secret(seen.spec, endpoint, version, self._config),)
+        endpoint = seen.instance.endpoint
+        child = children.external_secret(seen.spec, endpoint, seen.credential, self._config)
+        return (child,)
 
     def finalize(self, request: Request, services: Services) -> Response:
         """Retain: let go at once. Delete: destroy what is proved to be ours, step by step."""

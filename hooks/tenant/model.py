@@ -21,6 +21,12 @@ MAX_NAME = 253
 MAX_INSTANCE_AND_NAME = 241
 """instanceRef and metadata.name together; with "-" and "-postgresql" they name an object."""
 
+NEW_CREDENTIAL = "database.ddupan.top/new-credential"
+"""Annotation of a Tenant: make a new password, if the old one is lost. Each value works once."""
+HAND_OVER = "database.ddupan.top/hand-over"
+"""Annotation of an Instance: `<old UID>=<new UID>`, several by commas. The database that the old
+Tenant retained goes to the new one of the same namespace and name."""
+
 RESERVED = frozenset({"postgres", "template0", "template1", "public", "none"})
 
 PHASES = (
@@ -78,6 +84,16 @@ class Identity:
             generation=manifests.generation(parent),
         )
 
+    def owner(self, instance: str, instance_uid: str) -> dict[str, str]:
+        """Return the custom metadata that marks a credential as this Tenant's."""
+        return {
+            "tenant-uid": self.uid,
+            "tenant-namespace": self.namespace,
+            "tenant-name": self.name,
+            "instance": instance,
+            "instance-uid": instance_uid,
+        }
+
     def kv_path(self, config: Config) -> str:
         """Return the path of the credential, relative to the mount."""
         return f"{config.base_path}/{self.namespace}/{self.name}"
@@ -95,6 +111,8 @@ class Spec:
     secret_name: str
     external_secret_name: str
     kv_path: str
+    new_credential: str = ""
+    """The value of the annotation by which a lost credential may be made anew, once."""
 
 
 class _Model(BaseModel):
@@ -140,6 +158,7 @@ def parse(parent: Manifest, config: Config) -> Spec | list[str]:
         else model.credential.secret_name,
         external_secret_name=derived,
         kv_path=identity.kv_path(config),
+        new_credential=manifests.annotations(parent).get(NEW_CREDENTIAL, ""),
     )
     problems = [*_name_problems(spec, model), *_reference_problems(spec)]
     return problems or spec

@@ -14,8 +14,8 @@ from hooks.core.errors import EffectError
 from hooks.core.manifests import Manifest
 from hooks.effects.ports import Credential, Login, Presence, Secret
 from hooks.tenant.actions import Provision
-from hooks.tenant.children import secret_values
-from hooks.tenant.facts import Facts, Instance, Server, secret_login
+from hooks.tenant.children import secret_login, secret_values
+from hooks.tenant.facts import Facts
 from hooks.tenant.ownership import object_stranger
 from hooks.tenant.reasons import (
     CREDENTIAL_PROJECTION_FAILED,
@@ -108,8 +108,7 @@ def _same_login(one: Login | None, other: Login) -> bool:
 
 
 def _same_values(facts: Facts, secret: Secret) -> bool:
-    assert isinstance(facts.instance, Instance)  # noqa: S101  behind the gate instance_ready
-    expected = secret_values(facts.spec, facts.instance.endpoint)
+    expected = secret_values(facts.spec, facts.the_instance.endpoint)
     return all(secret.data.get(key) == value.encode() for key, value in expected.items())
 
 
@@ -135,7 +134,7 @@ def _young(facts: Facts) -> bool:
 
 def login_works(facts: Facts) -> Verdict[Provision]:
     """The Secret's own values log in to the tenant's database, as the tenant."""
-    login, row = facts.login, _server(facts).row
+    login, row = facts.login, facts.the_server.row
     if isinstance(login, EffectError):
         return Wait.on(login, reason=PROVISIONING_FAILED)
     if not isinstance(login, Presence) or row is None:
@@ -165,8 +164,3 @@ def serving(facts: Facts) -> bool:
 def _external_secret(facts: Facts) -> Manifest:
     assert isinstance(facts.external_secret, dict)  # noqa: S101  behind the gate observed
     return facts.external_secret
-
-
-def _server(facts: Facts) -> Server:
-    assert isinstance(facts.server, Server)  # noqa: S101  behind the gate instance_ready
-    return facts.server

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from hooks.core.errors import EffectError, attempt
 from hooks.core.manifests import Manifest
 from hooks.effects.ports import EXTERNAL_SECRETS, Credential, Database, Role, Row
+from hooks.tenant.approvals import former_uids
 from hooks.tenant.facts import Instance
 from hooks.tenant.model import PHASES, Config, Identity
 from hooks.tenant.world import World
@@ -92,8 +93,10 @@ def _holdings(uid: str, world: World) -> Holdings:
 
 
 def is_ours(remains: Remains, credential: Credential) -> bool:
-    """Say whether the credential carries this Tenant's UID."""
-    return credential.owner.get("tenant-uid") == remains.identity.uid
+    """Say whether the credential carries this Tenant's UID, or one that was handed over to it."""
+    row = remains.server.row if isinstance(remains.server, Holdings) else None
+    ours = {remains.identity.uid} | (former_uids(row) if row else set())
+    return credential.owner.get("tenant-uid") in ours
 
 
 def begin(parent: Manifest, config: Config) -> Remains:

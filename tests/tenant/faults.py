@@ -28,6 +28,7 @@ READS = frozenset(
         "role",
         "database",
         "available",
+        "names_of",
         "certificate",
         "administer",
         "log_in",

@@ -13,7 +13,7 @@ from hooks.effects.ports import Available, Credential, Login, Presence, Row
 from hooks.tenant import actions
 from hooks.tenant.decide import PRESENT, present
 from hooks.tenant.facts import Facts, Past, Server
-from hooks.tenant.ownership import intent
+from hooks.tenant.registration import intent
 from tests.builders import (
     CREDENTIAL,
     DATABASE,
@@ -240,7 +240,7 @@ def test_an_unmanaged_row_of_a_gone_tenant_is_not_revived() -> None:
 
 
 RESERVE = actions.ReserveCredential(ROW.kv_path, "shared", "instance-1")
-STORE = actions.StoreCredential(ROW.kv_path, "orders")
+STORE = actions.StoreCredential(ROW.kv_path, "orders", after=0)
 RESERVED = Credential(version=0, owner=OWNER, login=None)
 
 
@@ -280,6 +280,100 @@ def test_a_password_is_made_only_while_kv_says_that_there_never_was_one(
 ) -> None:
     seen = facts(FRESH, server=Server(own, (), None, None, "database_admin"), credential=credential)
     assert outcome(seen) == ("CredentialStored", "Planned", expected)
+
+
+APPROVED = "new-credential:yes-1"
+APPROVED_SPEC = replace(READY.spec, new_credential="yes-1")
+LOST = replace(CREDENTIAL, version=4, login=None, lost=True)
+
+
+@pytest.mark.parametrize(
+    ("own", "credential", "expected"),
+    [
+        pytest.param(ROW, None, RESERVE, id="gone"),
+        pytest.param(ROW, RESERVED, STORE, id="reserved-again"),
+        pytest.param(ROW, LOST, replace(STORE, after=4), id="version-deleted"),
+        pytest.param(
+            ROW, CREDENTIAL, actions.RecordApproval("tenant-1", APPROVED), id="there-mark-as-used"
+        ),
+        pytest.param(row(approvals=frozenset({APPROVED})), None, "Conflict", id="gone-again"),
+        pytest.param(row(approvals=frozenset({APPROVED})), LOST, "Conflict", id="deleted-again"),
+        pytest.param(
+            ROW, replace(CREDENTIAL, owner={"tenant-uid": "other"}), "Conflict", id="foreign"
+        ),
+    ],
+)
+def test_a_lost_credential_is_made_anew_once_when_that_is_approved(
+    own: Row, credential: object, expected: object
+) -> None:
+    seen = facts(spec=APPROVED_SPEC, server=server(row=own), credential=credential)
+    assert outcome(seen) == ("CredentialStored", "Planned", expected)
+
+
+def test_an_approval_that_was_used_changes_nothing() -> None:
+    used = server(row=row(approvals=frozenset({APPROVED})))
+    assert outcome(facts(spec=APPROVED_SPEC, server=used)) == ("", "Ready", "Ready")
+
+
+RETAINED = row(uid="tenant-0", state="unmanaged")
+BEFORE_HAND_OVER = facts(
+    FRESH,
+    instance=replace(SEEN_INSTANCE, hand_overs=frozenset({("tenant-0", "tenant-1")})),
+    server=Server(None, (RETAINED,), ROLE, DATABASE, "database_admin"),
+    credential=replace(CREDENTIAL, owner=OWNER | {"tenant-uid": "tenant-0"}),
+)
+
+
+def test_a_retained_database_is_handed_over_when_that_is_approved_on_the_instance() -> None:
+    assert outcome(BEFORE_HAND_OVER)[2] == actions.TakeOverRow("tenant-0", "tenant-1")
+    handed = server(row=row(approvals=frozenset({"hand-over:tenant-0"})))
+    assert outcome(replace(BEFORE_HAND_OVER, server=handed))[2] == actions.TakeOverCredential(
+        ROW.kv_path, "shared", "instance-1", "tenant-0"
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"instance": SEEN_INSTANCE}, id="not-approved"),
+        pytest.param(
+            {"instance": replace(SEEN_INSTANCE, hand_overs=frozenset({("tenant-0", "tenant-2")}))},
+            id="approved-for-another",
+        ),
+        pytest.param(
+            {
+                "server": Server(
+                    None, (replace(RETAINED, state="managed"),), ROLE, DATABASE, "database_admin"
+                )
+            },
+            id="still-managed",
+        ),
+        pytest.param(
+            {
+                "server": Server(
+                    None, (replace(RETAINED, namespace="team-b"),), ROLE, DATABASE, "database_admin"
+                )
+            },
+            id="other-namespace",
+        ),
+        pytest.param(
+            {
+                "server": Server(
+                    None,
+                    (RETAINED, replace(RETAINED, uid="tenant-9", database="other")),
+                    ROLE,
+                    DATABASE,
+                    "database_admin",
+                )
+            },
+            id="somebody-else-has-a-claim-too",
+        ),
+        pytest.param({"credential": None}, id="its-credential-is-gone"),
+        pytest.param({"secret": SECRET}, id="a-foreign-secret"),
+    ],
+)
+def test_without_all_of_it_nothing_is_handed_over(changes: dict[str, Any]) -> None:
+    assert outcome(replace(BEFORE_HAND_OVER, **changes)) == ("Registered", "Pending", "Conflict")
 
 
 def test_a_ready_tenant_stays_ready_while_openbao_cannot_be_read() -> None:

@@ -64,6 +64,20 @@ class KvStore:
         url = self._url("metadata", path)
         self._written(lambda adapter: adapter.post(url, json=envelope))
 
+    def reassign(self, path: str, owner: Mapping[str, str], *, was: str) -> None:
+        """Write custom metadata over that of another Tenant."""
+        self._require_kv2()
+        found = self._metadata(path)
+        if found is None or _owner(found).get("tenant-uid") != was:
+            raise _taken()
+        envelope: dict[str, Any] = {"custom_metadata": dict(owner)}
+        version = found.get("current_metadata_version")
+        # Servers that do not count versions of metadata cannot compare them either.
+        if isinstance(version, int):
+            envelope["metadata_cas"] = version
+        url = self._url("metadata", path)
+        self._written(lambda adapter: adapter.post(url, json=envelope))
+
     def store(self, path: str, login: Login, *, after: int) -> None:
         """Write the next version."""
         self._require_kv2()
@@ -105,7 +119,11 @@ class KvStore:
             raise self._not_kv2()
         values = data.get("data")
         return Credential(
-            metadata["version"], _owner(metadata), _login(values), lost=values is None
+            metadata["version"],
+            _owner(metadata),
+            _login(values),
+            lost=values is None,
+            created=str(metadata.get("created_time") or ""),
         )
 
     def _answer(self, send: _Send) -> dict[str, Any] | None:

@@ -18,12 +18,14 @@ class Credential:
         owner: custom metadata.
         login: the values, or None when there is no readable version.
         lost: the current version was deleted or destroyed.
+        created: when that version was written, in the server's words; empty for none.
     """
 
     version: int
     owner: Mapping[str, str]
     login: Login | None
     lost: bool = False
+    created: str = ""
 
 
 class CredentialStore(Protocol):
@@ -43,6 +45,13 @@ class CredentialStore(Protocol):
 
     def store(self, path: str, login: Login, *, after: int) -> None:
         """Write the next version. Raises Taken when `after` is not the current version."""
+        ...
+
+    def reassign(self, path: str, owner: Mapping[str, str], *, was: str) -> None:
+        """Write custom metadata over that of another Tenant.
+
+        Raises Taken when the tenant-uid that is there is not `was`.
+        """
         ...
 
     def destroy(self, path: str) -> None:

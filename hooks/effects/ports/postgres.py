@@ -63,6 +63,22 @@ class Registry(Protocol):
         """Record the extensions that were seen, as the append-only baseline."""
         ...
 
+    def record_approval(self, uid: str, approval: str) -> None:
+        """Record that what was approved is done, so that it is done once."""
+        ...
+
+    def hand_over(self, old: str, new: str) -> None:
+        """Give the unmanaged row of a Tenant that is gone to one of the same name.
+
+        The row becomes managed and records the approval, in one statement. Raises Taken when it
+        is not unmanaged any more.
+        """
+        ...
+
+    def rebind(self, row: Row) -> None:
+        """Record another Instance UID and other OIDs, as an administrator has proved them."""
+        ...
+
     def record_sweep(self) -> None:
         """Record that a sweep ended now."""
         ...
@@ -77,6 +93,10 @@ class Catalog(Protocol):
 
     def database(self, name: str) -> Database | None:
         """Read a database."""
+        ...
+
+    def names_of(self, *, role_oid: int, database_oid: int) -> tuple[str | None, str | None]:
+        """Read which role and database have these OIDs; None for each that is gone."""
         ...
 
     def available(self, extensions: frozenset[str]) -> list[Available]:

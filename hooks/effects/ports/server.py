@@ -91,7 +91,12 @@ class RegistryInfo:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One tenant in the ownership registry (table tenant_registry.tenant)."""
+    """One tenant in the ownership registry (table tenant_registry.tenant).
+
+    Attributes:
+        approvals: what an administrator allowed and was done, each once: "hand-over:<uid>" for
+            the Tenant that had the database before, "new-credential:<annotation's value>".
+    """
 
     uid: str
     instance_uid: str
@@ -106,6 +111,7 @@ class Row:
     database_oid: int | None = None
     role_oid: int | None = None
     extensions: frozenset[str] = frozenset()
+    approvals: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

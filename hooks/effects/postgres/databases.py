@@ -41,6 +41,19 @@ class Databases(Roles):
             return None
         return Database(*(*rows[0][:5], *map(frozenset, rows[0][5:])))
 
+    @translating("cannot read the names of the recorded OIDs")
+    def names_of(self, *, role_oid: int, database_oid: int) -> tuple[str | None, str | None]:
+        """Read which role and database have these OIDs; None for each that is gone."""
+        rows = self._connection.rows(
+            """
+            SELECT (SELECT rolname::text FROM pg_roles WHERE oid = %s::int8::oid),
+                (SELECT datname::text FROM pg_database WHERE oid = %s::int8::oid)
+            """,
+            [role_oid, database_oid],
+        )
+        role, database = rows[0]
+        return role, database
+
     @translating("cannot read the extensions that the server has")
     def available(self, extensions: frozenset[str]) -> list[Available]:
         """Read which of these extensions the server can install, and which are trusted."""

@@ -48,6 +48,7 @@ MIGRATIONS: Sequence[Migration] = (
             database_oid oid,
             role_oid oid,
             extensions text[] NOT NULL DEFAULT '{{}}',
+            approvals text[] NOT NULL DEFAULT '{{}}',
             created_at timestamptz NOT NULL DEFAULT now(),
             updated_at timestamptz NOT NULL DEFAULT now(),
             unmanaged_at timestamptz

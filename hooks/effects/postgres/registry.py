@@ -21,7 +21,7 @@ from hooks.effects.postgres.errors import SYSTEM, translating
 
 _ROWS = """
     SELECT uid::text, instance_uid::text, instance_name, namespace, name, database_name,
-        role_name, kv_path, secret_name, state, database_oid, role_oid, extensions
+        role_name, kv_path, secret_name, state, database_oid, role_oid, extensions, approvals
     FROM {schema}.tenant WHERE
 """
 
@@ -153,6 +153,43 @@ class RegistryTables:
             [sorted(extensions), uid],
         )
 
+    @translating("cannot record the approval in the ownership registry")
+    def record_approval(self, uid: str, approval: str) -> None:
+        """Record that what was approved is done, so that it is done once."""
+        self._write(
+            """
+            UPDATE {schema}.tenant SET approvals = approvals || %s::text, updated_at = now()
+            WHERE uid = %s AND NOT %s = ANY(approvals)
+            """,
+            [approval, uid, approval],
+        )
+
+    @translating("cannot hand the database over in the ownership registry")
+    def hand_over(self, old: str, new: str) -> None:
+        """Give the unmanaged row of a Tenant that is gone to one of the same name."""
+        self._write(
+            """
+            UPDATE {schema}.tenant SET
+                uid = %s, state = 'managed', unmanaged_at = NULL, updated_at = now(),
+                approvals = approvals || %s::text
+            WHERE uid = %s AND state = 'unmanaged'
+            """,
+            [new, f"hand-over:{old}", old],
+        )
+
+    @translating("cannot record the new identities in the ownership registry")
+    def rebind(self, row: Row) -> None:
+        """Record another Instance UID and other OIDs, as an administrator has proved them."""
+        self._write(
+            """
+            UPDATE {schema}.tenant SET
+                instance_uid = %s, database_oid = %s::int8::oid, role_oid = %s::int8::oid,
+                updated_at = now()
+            WHERE uid = %s AND state = 'managed'
+            """,
+            [row.instance_uid, row.database_oid, row.role_oid, row.uid],
+        )
+
     @translating("cannot record the sweep in the ownership registry")
     def record_sweep(self) -> None:
         """Record that a sweep ended now."""
@@ -167,7 +204,7 @@ class RegistryTables:
 
     def _rows(self, condition: str, values: Sequence[object]) -> list[Row]:
         rows = self._read(_ROWS + condition, values)
-        return [Row(*(*columns[:12], frozenset(columns[12]))) for columns in rows]
+        return [Row(*columns[:12], *map(frozenset, columns[12:])) for columns in rows]
 
     def _read(self, query: str, values: Sequence[object] = ()) -> list[TupleRow]:
         return self._connection.rows(self._compose(query), values)
