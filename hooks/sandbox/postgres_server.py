@@ -240,7 +240,8 @@ class PostgresServer:
         """Create the admin as a managed service would: all that it needs, no superuser."""
         name, password = self.admin.name, self.admin.password
         with self._connect(self.superuser, "postgres") as connection:
-            # A verifier, since with log_statement a password would be in the server's log.
+            connection.execute("SET log_statement = 'none'")
+            # A verifier all the same: a statement that fails would be in the server's log.
             encrypt = connection.pgconn.encrypt_password
             verifier = encrypt(password.encode(), name.encode(), b"scram-sha-256").decode()
             role = sql.Identifier(name)

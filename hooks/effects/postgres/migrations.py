@@ -53,9 +53,10 @@ MIGRATIONS: Sequence[Migration] = (
             updated_at timestamptz NOT NULL DEFAULT now(),
             unmanaged_at timestamptz
         );
+        CREATE UNLOGGED TABLE {schema}.handoff (verifier text NOT NULL);
         CREATE INDEX tenant_instance_uid ON {schema}.tenant (instance_uid);
         REVOKE ALL ON SCHEMA {schema} FROM PUBLIC;
-        REVOKE ALL ON {schema}.meta, {schema}.tenant FROM PUBLIC;
+        REVOKE ALL ON {schema}.meta, {schema}.tenant, {schema}.handoff FROM PUBLIC;
         INSERT INTO {schema}.meta (schema_version, min_code) VALUES (1, 1);
         """,
         min_code=1,

@@ -30,7 +30,9 @@ _PROBE = """
     WITH a AS (INSERT INTO {schema}.tenant (uid) SELECT uid FROM {schema}.tenant WHERE false),
          b AS (UPDATE {schema}.tenant SET state = state WHERE false),
          c AS (DELETE FROM {schema}.tenant WHERE false),
-         d AS (UPDATE {schema}.meta SET swept_at = swept_at WHERE false)
+         d AS (UPDATE {schema}.meta SET swept_at = swept_at WHERE false),
+         e AS (INSERT INTO {schema}.handoff SELECT verifier FROM {schema}.handoff WHERE false),
+         f AS (DELETE FROM {schema}.handoff WHERE false)
     SELECT FROM {schema}.tenant WHERE false
 """
 

@@ -45,11 +45,11 @@ class Roles(RegistryTables):
 
         def create() -> None:
             self._lock("role", login.username)
-            self._alter(
-                "CREATE ROLE {role} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION"
-                " PASSWORD {verifier}",
+            self._with_verifier(
+                "CREATE ROLE %I LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION"
+                " PASSWORD %L",
                 login.username,
-                verifier=verifier,
+                verifier,
             )
             self._grant_to_admin(login.username)
             # A hint for people; proof of ownership is the registry's row alone.
@@ -88,7 +88,7 @@ class Roles(RegistryTables):
 
         def alter() -> None:
             self._lock("role", login.username)
-            self._alter("ALTER ROLE {role} PASSWORD {verifier}", login.username, verifier=verifier)
+            self._with_verifier("ALTER ROLE %I PASSWORD %L", login.username, verifier)
 
         self._retry(alter)
 
@@ -150,12 +150,29 @@ class Roles(RegistryTables):
         composed = sql.SQL(statement).format(role=sql.Identifier(role), **parts)
         self._connection.rows(composed)
 
-    def _verifier(self, login: Login) -> sql.Literal:
+    def _verifier(self, login: Login) -> str:
         """Let libpq make the verifier, so that the password never reaches the server."""
         verifier = self._connection.pgconn.encrypt_password(
             login.password.encode(), login.username.encode(), b"scram-sha-256"
         )
-        return sql.Literal(verifier.decode())
+        return verifier.decode()
+
+    def _with_verifier(self, statement: str, role: str, verifier: str) -> None:
+        """Run a statement with a verifier that no log of the server shows.
+
+        Statements and their parameters are logged where log_statement says so; what COPY brings
+        and what a block executes is not. An error is raised anew, without the inner statement.
+        """
+        handoff = sql.Identifier(self._schema, "handoff")
+        self._connection.send(handoff, verifier)
+        block = sql.SQL(
+            "BEGIN EXECUTE format({statement}, {role}, (SELECT verifier FROM {handoff}));"
+            " EXCEPTION WHEN OTHERS THEN"
+            " RAISE EXCEPTION USING ERRCODE = SQLSTATE, MESSAGE = 'the statement failed'; END"
+        ).format(statement=sql.Literal(statement), role=sql.Literal(role), handoff=handoff)
+        body = sql.Literal(block.as_string(self._connection))
+        self._connection.rows(sql.SQL("DO {}").format(body))
+        self._connection.rows(sql.SQL("DELETE FROM {}").format(handoff))
 
     def _since(self, version: int) -> bool:
         return self._connection.pgconn.server_version >= version
