@@ -72,7 +72,7 @@ class PostgresServer:
         self.port = free_port()
         self.ca_file = ca_file
         self.superuser = Login("postgres", secrets.token_urlsafe(24))
-        self.admin = Login("admin", secrets.token_urlsafe(24))
+        self.admin = Login("sandbox_tenants", secrets.token_urlsafe(24))
         self._log = log
         self._account = unprivileged_account()
         self._home = Path(tempfile.mkdtemp(prefix="postgres-"))

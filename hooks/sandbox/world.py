@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -86,26 +86,41 @@ def _manifests(directory: str, pattern: str) -> list[Manifest]:
 
 
 @contextmanager
-def started(directory: Path, *, live: bool = True, **settings: str) -> Iterator[World]:
+def started(
+    directory: Path,
+    *,
+    live: bool = True,
+    postgres: Mapping[str, str] | None = None,
+    **settings: str,
+) -> Iterator[World]:
     """Start everything; leaving the block stops it in the opposite order.
 
     Args:
         directory: for logs, certificates and token files; exists.
         live: let Metacontroller and External Secrets work by themselves; without it somebody
             calls `runner.settle` and `projector.reconcile_all`.
+        postgres: settings of the PostgreSQL server.
         settings: environment variables of the app, over those that the sandbox sets.
     """
     with ExitStack() as stack:
-        world = _start(directory, settings, stack)
+        authority = Authority(directory / "tls")
+        server = stack.enter_context(
+            PostgresServer.start(directory / "postgres", authority, settings=postgres)
+        )
+        world = _start(directory, authority, server, settings, stack)
         for part in (world.runner, world.projector) if live else ():
             part.start()
             stack.callback(part.stop)
         yield world
 
 
-def _start(directory: Path, settings: dict[str, str], stack: ExitStack) -> World:
-    authority = Authority(directory / "tls")
-    postgres = stack.enter_context(PostgresServer.start(directory / "postgres", authority))
+def _start(
+    directory: Path,
+    authority: Authority,
+    postgres: PostgresServer,
+    settings: dict[str, str],
+    stack: ExitStack,
+) -> World:
     openbao = stack.enter_context(OpenBaoServer.start(directory / "openbao", authority))
     cluster = MemoryCluster(crds(), clock=_now, namespaces=("default", NAMESPACE))
     api_token, hook_token = secrets.token_urlsafe(24), secrets.token_urlsafe(24)

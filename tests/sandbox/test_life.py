@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
@@ -20,6 +21,7 @@ from hooks.sandbox.samples import localized
 from hooks.sandbox.world import NAMESPACE, World, started
 from tests.app.running import until
 from tests.builders import merged
+from tests.sandbox.test_demo import children_of
 
 GROUP = "database.ddupan.top/v1alpha1"
 INSTANCES = Kind(GROUP, "PostgreSQLInstance", "postgresqlinstances", namespaced=False)
@@ -128,7 +130,8 @@ def tenant(name: str, **spec: Any) -> Manifest:  # noqa: ANN401  members of spec
 @pytest.fixture(scope="module")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     directory: Path = tmp_path_factory.mktemp("world")
-    with started(directory, live=False, SWEEP_SECONDS="1") as world:
+    everything = {"log_statement": "all", "log_min_error_statement": "debug1"}
+    with started(directory, live=False, postgres=everything, SWEEP_SECONDS="1") as world:
         made = Live(world)
         made.apply(shared())
         yield made
@@ -262,18 +265,59 @@ def test_an_instance_waits_for_its_tenants(live: Live) -> None:
     assert live.world.cluster.get(INSTANCES, None, "other") is None
 
 
-def test_no_password_is_in_any_log_status_or_event(live: Live) -> None:
-    passwords = [
-        base64.b64decode(secret["data"]["password"]).decode()
-        for secret in live.world.cluster.list(SECRET)
-        if "password" in secret.get("data", {})
-    ]
-    assert len(passwords) > 1
-    seen = live.world.app_log.read_text() + live.world.postgres.log_text()
+def secrets_of(live: Live) -> dict[str, str]:
+    """Return everything that must be seen nowhere, by what it is."""
+    world = live.world
+    found = {
+        "admin password": world.postgres.admin.password,
+        "OpenBao root token": world.openbao.root_token,
+    }
+    for name in ("hook-token", "openbao-token", "reader-token"):
+        found[name] = (world.directory / name).read_text()
+    for secret in world.cluster.list(SECRET):
+        for key, text in secret.get("data", {}).items():
+            if key == "password":
+                found[f"password in {manifests.name(secret)}"] = base64.b64decode(text).decode()
+    rows = world.postgres.sql("SELECT rolname, rolpassword FROM pg_authid WHERE rolcanlogin")
+    return found | {f"verifier of {name}": str(verifier) for name, verifier in rows}
+
+
+def told_of(live: Live) -> dict[str, str]:
+    """Return everything that somebody may read: logs, arguments, environments, objects."""
+    world = live.world
+    found = {
+        "app log": world.app_log.read_text(),
+        "PostgreSQL log": world.postgres.log_text(),
+        "OpenBao log": world.openbao.log_text(),
+        "OpenBao audit log": world.openbao.audit_file.read_text(),
+        "Events": repr(world.cluster.events),
+    }
     for kind in (TENANTS, INSTANCES, EXTERNAL_SECRET):
-        seen += repr(live.world.cluster.list(kind))
-    seen += repr(live.world.cluster.events)
-    assert [password for password in passwords if password in seen] == []
+        found[kind.plural] = repr(world.cluster.list(kind))
+    for pid in children_of(os.getpid()):
+        for what in ("cmdline", "environ"):
+            found[f"{what} of {pid}"] = Path(f"/proc/{pid}/{what}").read_text(errors="replace")
+    return found
+
+
+def test_no_password_token_or_verifier_is_told_to_anybody(live: Live) -> None:
+    secret, told = secrets_of(live), told_of(live)
+    assert len(secret) > 10
+    assert all(text for text in told.values())
+    leaks = [
+        (what, where) for what, word in secret.items() for where in told if word in told[where]
+    ]
+    assert leaks == []
+
+
+def test_no_status_names_the_admin_or_holds_a_connection_string(live: Live) -> None:
+    seen = "".join(
+        repr([found.get("status") for found in live.world.cluster.list(kind)])
+        for kind in (TENANTS, INSTANCES)
+    ) + repr(live.world.cluster.events)
+    assert live.world.postgres.admin.name not in seen
+    assert "postgresql://" not in seen
+    assert "host=" not in seen
 
 
 def _children(live: Live, name: str) -> list[Manifest]:
