@@ -43,7 +43,9 @@ def rival(facts: Facts, server: Server) -> Stuck | None:
             else f"role {row.role!r}"
         )
         who = "an earlier Tenant of this name" if same else f"Tenant {row.namespace}/{row.name}"
-        if same and row.state == "unmanaged":
+        if row.instance_uid != facts.the_instance.uid:
+            who += f" of an earlier or another PostgreSQLInstance ({row.instance_name})"
+        elif same and row.state == "unmanaged":
             return Stuck(
                 CONFLICT,
                 f"{what} was retained by {who}: choose another name, or have it handed over by"

@@ -42,8 +42,12 @@ def label(page: Path) -> str:
 
 def blocks(page: Path, *languages: str) -> list[Block]:
     """Return the code blocks of a page in these languages, or all, without their indentation."""
+    return _blocks(text(page), languages)
+
+
+def _blocks(source: str, languages: tuple[str, ...]) -> list[Block]:
     found = []
-    for indent, language, body in _FENCE.findall(text(page)):
+    for indent, language, body in _FENCE.findall(source):
         if not languages or language in languages:
             lines = (line.removeprefix(indent) for line in body.splitlines())
             found.append(Block(language, "\n".join(lines) + "\n"))
@@ -100,8 +104,12 @@ def section(page: Path, title: str) -> str:
 
 def sql_blocks(title: str) -> list[str]:
     """Return the SQL of a section of docs/operations.md."""
-    found = _FENCE.findall(section(OPERATIONS, title))
-    return [body for _, language, body in found if language == "sql"]
+    return [block.text for block in _blocks(section(OPERATIONS, title), ("sql",))]
+
+
+def commands(title: str) -> list[str]:
+    """Return what a section of docs/operations.md says to type into a shell."""
+    return [block.text for block in _blocks(section(OPERATIONS, title), ("sh",))]
 
 
 def rows(part: str) -> list[list[str]]:

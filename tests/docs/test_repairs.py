@@ -11,7 +11,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from hooks.core.deadline import Deadline
-from hooks.effects.ports import Admin, Endpoint, Login, Row, ServerInfo
+from hooks.effects.ports import Admin, Endpoint, Login, Row, RowState, ServerInfo
 from hooks.effects.postgres import PostgresServers
 from hooks.instance.decide import rights_sufficient
 from hooks.instance.facts import Facts
@@ -24,7 +24,6 @@ from tests.docs.pages import sql_blocks
 OLD, NEW, INSTANCE, OLD_INSTANCE = (str(uuid.uuid4()) for _ in range(4))
 PLACES = {
     "OLD_UID": OLD,
-    "NEW_UID": NEW,
     "TENANT_UID": NEW,
     "INSTANCE_UID": INSTANCE,
     "OLD_INSTANCE_UID": OLD_INSTANCE,
@@ -80,12 +79,9 @@ def run(server: PostgresServer, block: str, *, places: Mapping[str, str] = PLACE
 
 
 def provision(server: PostgresServer) -> None:
-    """Make role and database as the program does."""
-    run(
-        server,
-        "CREATE ROLE orders LOGIN; GRANT orders TO CURRENT_USER WITH INHERIT TRUE, SET TRUE;"
-        "CREATE DATABASE orders OWNER orders TEMPLATE template0",
-    )
+    """Make role and database, as after a restore."""
+    (block,) = sql_blocks("A restored database")
+    assert run(server, block) == ["CREATE ROLE", "GRANT ROLE", "CREATE DATABASE"]
 
 
 def names(server: PostgresServer) -> set[object]:
@@ -104,60 +100,37 @@ def with_oids(row: Row, admin: Admin) -> Row:
     return replace(row, role_oid=role.oid, database_oid=database.oid)
 
 
-def test_a_retained_database_goes_to_the_new_tenant(server: PostgresServer, admin: Admin) -> None:
-    admin.insert_row(RETAINED)
-    (block,) = sql_blocks("Give a retained database to a new Tenant")
-    assert run(server, block) == ["BEGIN", "SELECT 1", "UPDATE 1", "COMMIT"]
-    assert (admin.row(OLD), admin.row(NEW)) == (None, replace(RETAINED, uid=NEW))
-
-
-def test_a_database_that_is_managed_is_not_given_away(server: PostgresServer, admin: Admin) -> None:
-    managed = replace(RETAINED, state="managed")
-    admin.insert_row(managed)
-    (block,) = sql_blocks("Give a retained database to a new Tenant")
-    assert run(server, block)[2] == "UPDATE 0"
-    assert (admin.row(OLD), admin.row(NEW)) == (managed, None)
-
-
-def test_what_was_retained_is_removed(server: PostgresServer, admin: Admin) -> None:
+@pytest.mark.parametrize("state", ["unmanaged", "deleting"])
+def test_what_was_retained_is_removed(
+    server: PostgresServer, admin: Admin, state: RowState
+) -> None:
     provision(server)
-    admin.insert_row(RETAINED)
-    remove, _rename = sql_blocks("Remove what was retained")
+    admin.insert_row(replace(RETAINED, state=state))
+    _rename, remove = sql_blocks("Retained data without a Tenant")
     assert run(server, remove) == ["SELECT 1", "DROP DATABASE", "DROP ROLE", "DELETE 1"]
     assert (admin.row(OLD), names(server)) == (None, set())
+
+
+def test_the_row_of_a_database_that_is_managed_stays(server: PostgresServer, admin: Admin) -> None:
+    managed = replace(RETAINED, state="managed")
+    admin.insert_row(managed)
+    for block in sql_blocks("Retained data without a Tenant"):
+        *_, delete = filter(str.strip, block.split(";"))
+        assert run(server, delete) == ["DELETE 0"]
+    assert admin.row(OLD) == managed
 
 
 def test_what_was_retained_is_kept_under_other_names(server: PostgresServer, admin: Admin) -> None:
     provision(server)
     admin.insert_row(RETAINED)
-    _remove, rename = sql_blocks("Remove what was retained")
+    rename, _remove = sql_blocks("Retained data without a Tenant")
     assert run(server, rename) == ["ALTER DATABASE", "ALTER ROLE", "DELETE 1"]
     assert (admin.row(OLD), names(server)) == (None, {"orders_2025"})
 
 
-def test_new_oids_are_recorded(server: PostgresServer, admin: Admin) -> None:
-    provision(server)
-    before = replace(RETAINED, uid=NEW, state="managed", role_oid=1, database_oid=2)
-    admin.insert_row(before)
-    look, record = sql_blocks("New OIDs after a restore")
-    assert run(server, look) == ["SELECT 0"]
-    assert run(server, record) == ["BEGIN", "SELECT 1", "UPDATE 1", "COMMIT"]
-    assert admin.row(NEW) == with_oids(before, admin)
-
-
-def test_oids_of_a_database_with_another_owner_are_not_recorded(
-    server: PostgresServer, admin: Admin
-) -> None:
-    provision(server)
-    server.sql("ALTER DATABASE orders OWNER TO postgres")
-    admin.insert_row(replace(RETAINED, uid=NEW, state="managed"))
-    _look, record = sql_blocks("New OIDs after a restore")
-    assert run(server, record)[2] == "UPDATE 0"
-
-
-def test_the_rows_follow_a_re_created_instance(server: PostgresServer, admin: Admin) -> None:
+def test_rows_follow_a_re_created_instance(server: PostgresServer, admin: Admin) -> None:
     admin.insert_row(replace(RETAINED, instance_uid=OLD_INSTANCE))
-    (block,) = sql_blocks("A re-created Instance")
+    (block,) = sql_blocks("Rows of an earlier Instance")
     assert run(server, block) == ["BEGIN", "SELECT 1", "UPDATE 1", "COMMIT"]
     assert admin.row(OLD) == RETAINED
 

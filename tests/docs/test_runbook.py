@@ -1,5 +1,6 @@
 """Whoever sees a reason finds it in the runbook."""
 
+import ast
 import re
 from collections.abc import Iterator
 
@@ -10,7 +11,7 @@ from hooks.core.errors import EffectError
 from hooks.instance import decide as instance
 from hooks.tenant import absent, reasons
 from hooks.tenant import decide as tenant
-from tests.docs.pages import OPERATIONS, ROOT, headings, section, text
+from tests.docs.pages import OPERATIONS, ROOT, headings, rows, section, text
 from tests.manifests.manifests import schema
 
 
@@ -54,3 +55,29 @@ def test_a_page_lists_the_reasons_phases_and_fields_of_its_kind(kind: str) -> No
     spec = schema(kind)["properties"]["spec"]["properties"]
     words |= {leaf for field in spec.values() for leaf in field.get("properties", {})} | set(spec)
     assert sorted(word for word in words if not re.search(rf"\b{word}\b", page)) == []
+
+
+def literals() -> str:
+    """Return every text in the Tenant's code, with {} where something is filled in."""
+    found = []
+    for module in sorted((ROOT / "hooks" / "tenant").glob("*.py")):
+        for node in ast.walk(ast.parse(module.read_text())):
+            parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+            found.append(
+                "".join(
+                    str(part.value) if isinstance(part, ast.Constant) else "{}" for part in parts
+                )
+            )
+    return "\n".join(found)
+
+
+def test_the_messages_in_the_table_of_conflicts_are_messages_of_the_code() -> None:
+    shown = [
+        piece.strip()
+        for message, _do in rows(section(OPERATIONS, "Conflict"))
+        for quoted in re.findall(r"`([^`]+)`", message)
+        for piece in quoted.split("...")
+    ]
+    known = literals()
+    ends = {" ".join(piece.split()[-4:]) for piece in shown}
+    assert sorted(end for end in ends if end not in known) == []
