@@ -4,8 +4,8 @@ Idea: an `ObjectSchema` prunes and defaults what comes in, then lists every prob
 like the real server: schema (openapi.py), unique lists, CEL rules (rules.py). Metadata, which no
 schema describes, has a function of its own.
 
-Limits: an old error is an error again on update (admission forgives it), and of metadata only what a
-manifest usually gets wrong is checked.
+Limits: an old error is an error again on update (admission forgives it), and of metadata only what
+a manifest usually gets wrong is checked.
 """
 
 from __future__ import annotations

@@ -215,7 +215,7 @@ def test_the_hooks_may_read_by_name_and_write_nothing() -> None:
     own = "database.ddupan.top"
     assert rules == {
         ("ClusterRole", "database-hooks", own, "postgresqltenants"): ["get", "list"],
-        ("ClusterRole", "database-hooks", own, "postgresqlinstances"): ["get"],
+        ("ClusterRole", "database-hooks", own, "postgresqlinstances"): ["get", "list"],
         ("ClusterRole", "database-hooks", "external-secrets.io", "externalsecrets"): ["get"],
         ("ClusterRole", "database-hooks-target-secrets", "", "secrets"): ["get"],
         ("Role", "database-hooks-admin-secrets", "", "secrets"): ["get"],
