@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from hooks.core.conditions import HEALS_ITSELF, NEEDS_A_PERSON, RECONCILING
-from hooks.core.errors import EffectError, Misconfigured, OutOfTime
+from hooks.core.errors import EffectError, Misconfigured, OutOfTime, Unavailable
 
 A = TypeVar("A")
 A_co = TypeVar("A_co", covariant=True)
@@ -130,10 +130,18 @@ def decide(gates: Sequence[Gate[F, A]], facts: F) -> Decision[A]:
 
 
 def failed(error: EffectError, *, reason: str, message: str) -> Wait | Stuck:
-    """Turn a write that failed into a verdict."""
+    """Turn a write that failed into a verdict.
+
+    Args:
+        error: what the write raised; a peer that nobody reaches is that, whatever was asked.
+        reason: the condition reason of every other error.
+        message: what is not yet true.
+    """
     text = f"{message}: {error}"
     if isinstance(error, OutOfTime):
         return Wait(RECONCILING, text)
     if isinstance(error, Misconfigured):
         return Stuck(reason, text)
+    if isinstance(error, Unavailable):
+        reason = error.reason
     return Wait(reason, text, recheck=error.retry_after)

@@ -6,7 +6,9 @@ For kinds that promise one condition, Ready, and show their progress as a phase.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
+from typing import Literal
 
 from hooks.core.conditions import MIN_RECHECK, READY, RECONCILING, Condition, backoff, settle
 from hooks.core.decision import A, Act, Decision, Met, Stuck, Wait
@@ -24,12 +26,22 @@ def ready(decision: Decision[A], before: Manifest, *, met: str) -> Condition:
     match decision.verdict:
         case Met():
             return Condition(READY, "True", READY, met)
+        case Wait(reason="Reconciling", unread=True) if before:
+            # Nothing was learnt, so nothing is said anew.
+            return replace(_written(before), judged=False)
         case Act(message=message):
             current = Condition(READY, "Unknown", RECONCILING, message)
         case Wait(reason=reason, message=message) | Stuck(reason=reason, message=message):
             in_flight = reason == RECONCILING
             current = Condition(READY, "Unknown" if in_flight else "False", reason, message)
     return current.or_still(before, decision.reasons)
+
+
+def _written(before: Manifest) -> Condition:
+    status: Literal["True", "False", "Unknown"] = "Unknown"
+    if before.get("status") in ("True", "False"):
+        status = before["status"]
+    return Condition(READY, status, str(before.get("reason")), str(before.get("message")))
 
 
 def unread(decision: Decision[A]) -> bool:

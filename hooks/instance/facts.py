@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
 
 from hooks.core import manifests
 from hooks.core.errors import EffectError, attempt
@@ -75,8 +74,7 @@ def _sweep(spec: Spec, registry: RegistryInfo, world: World) -> Sweep | None:
     between is in the list. Each that is missing there is confirmed by name.
     """
     period = world.config.sweep_seconds
-    now = world.services.now
-    if registry.swept_at is not None and now - registry.swept_at < timedelta(seconds=period):
+    if registry.sweep_age is not None and registry.sweep_age < period:
         return None
     rows = world.admin().candidates(spec.uid, older_than=period)
     if not rows:

@@ -16,7 +16,7 @@ from hooks.core.report import recheck, unread
 from hooks.effects.ports import TENANTS, Services
 from hooks.instance import act, facts, report
 from hooks.instance.actions import Action
-from hooks.instance.decide import present
+from hooks.instance.decide import present, ready_despite_sweep
 from hooks.instance.facts import Facts
 from hooks.instance.model import Config, Spec, parse
 from hooks.instance.world import World
@@ -52,9 +52,10 @@ class InstanceHooks:
         previous = parent.get("status") or {}
         if outcome.busy and previous.get("conditions"):
             return Response(previous, recheck=MIN_RECHECK)
-        status = report.present(outcome.facts, outcome.decision, parent, services.now)
-        met = isinstance(outcome.decision.verdict, Met)
-        again = None if met else recheck(outcome.decision, status, services.now)
+        decision = ready_despite_sweep(outcome.decision)
+        status = report.present(outcome.facts, decision, parent, services.now)
+        met = isinstance(decision.verdict, Met)
+        again = None if met else recheck(decision, status, services.now)
         return Response(status, recheck=again)
 
     def _probe(self, spec: Spec, parent: Manifest, services: Services) -> Outcome[Facts, Action]:

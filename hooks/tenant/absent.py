@@ -40,10 +40,10 @@ def known(remains: Remains) -> Verdict[Removal]:
     if isinstance(server, EffectError):
         subject = f"PostgreSQLInstance {instance_name(remains)}"
         return Wait.on(server, reason=INSTANCE_NOT_READY, subject=subject)
-    if server is not None and server.row is not None:
-        return Met()
     if isinstance(remains.credential, EffectError):
         return Wait.on(remains.credential, reason=DEPENDENCY_UNAVAILABLE)
+    if server is not None and server.row is not None:
+        return Met()
     return _without_instance(remains) if server is None else _without_row(remains)
 
 
@@ -92,10 +92,24 @@ def marked(remains: Remains) -> Verdict[Removal]:
             f"the credential at {remains.kv_path} belongs to somebody else: nothing was deleted",
         )
     if row.state == "deleting":
-        return Met()
+        return _renamed(remains) or Met()
     if not remains.recorded:
         return Wait(RECONCILING, "deleting: the policy is Delete", recheck=1.0)
     return Act(MarkDeleting(row.uid), PROVISIONING_FAILED, "recording the deletion")
+
+
+def _renamed(remains: Remains) -> Stuck | None:
+    """Report what an operator renamed: gone by name, and still there."""
+    server = remains.server
+    assert isinstance(server, Holdings)  # noqa: S101  behind the gate known
+    for kind, name in (("role", server.renamed_role), ("database", server.renamed_database)):
+        if name is not None:
+            return Stuck(
+                PROVISIONING_FAILED,
+                f"the {kind} of this Tenant was renamed to {name!r}: nothing more is deleted until"
+                " it has its name again, or is dropped",
+            )
+    return None
 
 
 def external_secret_gone(remains: Remains) -> Verdict[Removal]:
@@ -163,9 +177,7 @@ def role_gone(remains: Remains) -> Verdict[Removal]:
 def credential_gone(remains: Remains) -> Verdict[Removal]:
     """All versions of the password are deleted."""
     credential = remains.credential
-    if isinstance(credential, EffectError):
-        return Wait.on(credential, reason=DEPENDENCY_UNAVAILABLE)
-    if credential is None or not is_ours(remains, credential):
+    if not isinstance(credential, Credential) or not is_ours(remains, credential):
         return Met()
     return Act(DestroyCredential(remains.kv_path), PROVISIONING_FAILED, "deleting the credential")
 

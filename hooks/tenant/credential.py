@@ -18,7 +18,7 @@ from hooks.tenant.actions import (
 )
 from hooks.tenant.facts import Facts
 from hooks.tenant.model import NEW_CREDENTIAL
-from hooks.tenant.reasons import CONFLICT, DEPENDENCY_UNAVAILABLE
+from hooks.tenant.reasons import CONFLICT, DEPENDENCY_UNAVAILABLE, PROVISIONING_FAILED
 
 
 def stored(facts: Facts) -> Verdict[Provision]:
@@ -44,7 +44,7 @@ def _absent(facts: Facts, row: Row) -> Verdict[Provision]:
     if row.role_oid is not None and approvals.new_credential(facts, row) is None:
         return _lost(row, "is gone")
     reserve = ReserveCredential(row.kv_path, row.instance_name, row.instance_uid)
-    return Act(reserve, CONFLICT, "reserving the credential's path")
+    return Act(reserve, DEPENDENCY_UNAVAILABLE, "reserving the credential's path")
 
 
 def _foreign(facts: Facts, credential: Credential, row: Row) -> Verdict[Provision]:
@@ -52,7 +52,7 @@ def _foreign(facts: Facts, credential: Credential, row: Row) -> Verdict[Provisio
     if before not in approvals.former_uids(row):
         return ownership.foreign_credential(facts)
     take = TakeOverCredential(row.kv_path, row.instance_name, row.instance_uid, before)
-    return Act(take, CONFLICT, "taking over the credential")
+    return Act(take, DEPENDENCY_UNAVAILABLE, "taking over the credential")
 
 
 def _own(facts: Facts, credential: Credential, row: Row) -> Verdict[Provision]:
@@ -63,7 +63,7 @@ def _own(facts: Facts, credential: Credential, row: Row) -> Verdict[Provision]:
         return _lost(row, "was deleted or destroyed")
     if missing:
         store = StoreCredential(row.kv_path, row.role, credential.version)
-        return Act(store, CONFLICT, "storing the credential")
+        return Act(store, DEPENDENCY_UNAVAILABLE, "storing the credential")
     if credential.login is None or credential.login.username != row.role:
         return Stuck(
             CONFLICT,
@@ -71,7 +71,9 @@ def _own(facts: Facts, credential: Credential, row: Row) -> Verdict[Provision]:
             f" {row.role!r} and a password; restore the earlier version",
         )
     if approval is not None:
-        return Act(RecordApproval(row.uid, approval), CONFLICT, "recording the approval as used")
+        return Act(
+            RecordApproval(row.uid, approval), PROVISIONING_FAILED, "recording the approval as used"
+        )
     return Met()
 
 

@@ -53,12 +53,21 @@ def _database_state(database: Database, row: Row) -> Verdict[Provision] | None:
             PROVISIONING_FAILED,
             f"PUBLIC still has rights on database {name!r}: the REVOKE had no effect",
         )
-    if not database.allows_connections or database.connection_limit == 0:
-        return Stuck(
-            PROVISIONING_FAILED,
-            f"database {name!r} accepts no connections (ALLOW_CONNECTIONS or CONNECTION LIMIT):"
-            " undo it with ALTER DATABASE if unwanted",
-        )
+    return _database_fault(database, name)
+
+
+def _database_fault(database: Database, name: str) -> Stuck | None:
+    faults = (
+        (not database.allows_connections, "ALLOW_CONNECTIONS false", "undo"),
+        (database.connection_limit == 0, "CONNECTION LIMIT 0", "raise"),
+        (database.is_template, "IS_TEMPLATE true, so others may copy it", "undo"),
+    )
+    for found, what, remedy in faults:
+        if found:
+            return Stuck(
+                PROVISIONING_FAILED,
+                f"database {name!r} has {what}: {remedy} it with ALTER DATABASE if unwanted",
+            )
     return None
 
 

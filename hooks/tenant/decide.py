@@ -137,19 +137,29 @@ PRESENT: tuple[Gate[Facts, Provision], ...] = (
     Gate("InstanceReady", instance_ready, "Pending", frozenset({INSTANCE_NOT_READY})),
     Gate("NamesAllowed", names_allowed, "Pending", frozenset({INVALID_SPEC})),
     Gate("ExtensionsAvailable", extensions_available, "Pending", frozenset({INVALID_SPEC})),
-    Gate("Registered", registration.registered, "Planned", frozenset({CONFLICT, IMMUTABLE_FIELD})),
+    Gate(
+        "Registered",
+        registration.registered,
+        "Planned",
+        frozenset({CONFLICT, IMMUTABLE_FIELD, DEPENDENCY_UNAVAILABLE, PROVISIONING_FAILED}),
+    ),
     Gate(
         "CredentialStored",
         credential.stored,
         "CredentialCreated",
-        frozenset({CONFLICT, DEPENDENCY_UNAVAILABLE}),
+        frozenset({CONFLICT, DEPENDENCY_UNAVAILABLE, PROVISIONING_FAILED}),
     ),
-    Gate("RoleReady", role_ready, "RoleCreated", frozenset({CONFLICT, PROVISIONING_FAILED})),
+    Gate(
+        "RoleReady",
+        role_ready,
+        "RoleCreated",
+        frozenset({CONFLICT, PROVISIONING_FAILED, DEPENDENCY_UNAVAILABLE}),
+    ),
     Gate(
         "DatabaseReady",
         database.ready,
         "DatabaseCreated",
-        frozenset({CONFLICT, PROVISIONING_FAILED}),
+        frozenset({CONFLICT, PROVISIONING_FAILED, DEPENDENCY_UNAVAILABLE}),
     ),
     Gate(projection.OBSERVED, projection.observed, "ExternalSecretCreated", frozenset({CONFLICT})),
     Gate(

@@ -25,6 +25,7 @@ from hooks.tenant.reasons import (
     CONFLICT,
     DEPENDENCY_UNAVAILABLE,
     IMMUTABLE_FIELD,
+    PROVISIONING_FAILED,
     RECONCILING,
 )
 
@@ -59,7 +60,9 @@ def _unregistered(facts: Facts, instance: Instance, server: Server) -> Verdict[P
         or gone(facts)
     )
     return obstacle or Act(
-        InsertRow(intent(facts, instance)), CONFLICT, "recording the names in the registry"
+        InsertRow(intent(facts, instance)),
+        PROVISIONING_FAILED,
+        "recording the names in the registry",
     )
 
 
@@ -79,7 +82,7 @@ def _hand_over(facts: Facts, retained: Row) -> Verdict[Provision]:
         or gone(facts)
         or Act(
             TakeOverRow(retained.uid, facts.spec.identity.uid),
-            CONFLICT,
+            PROVISIONING_FAILED,
             "taking over the retained database",
         )
     )
@@ -118,7 +121,7 @@ def _own_row(
         return _edited(facts, instance, server, row, changed)
     if row.state == "unmanaged":
         return gone(facts) or Act(
-            ReviveRow(row.uid), CONFLICT, "taking the registry row back under management"
+            ReviveRow(row.uid), PROVISIONING_FAILED, "taking the registry row back under management"
         )
     return None
 
@@ -148,7 +151,11 @@ def _edited(
         return (
             rival(facts, server)
             or object_stranger(facts)
-            or Act(RewriteRow(intent(facts, instance)), CONFLICT, "recording the changed names")
+            or Act(
+                RewriteRow(intent(facts, instance)),
+                PROVISIONING_FAILED,
+                "recording the changed names",
+            )
         )
     if isinstance(facts.credential, EffectError) and row.role_oid is None:
         return Wait.on(facts.credential, reason=DEPENDENCY_UNAVAILABLE)

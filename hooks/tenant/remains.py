@@ -20,11 +20,17 @@ DELETING = "Deleting"
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """What the server holds of the Tenant, by the names in its row."""
+    """What the server holds of the Tenant, by the names in its row.
+
+    Attributes:
+        renamed_role, renamed_database: the name that a recorded OID has, if it is another one.
+    """
 
     row: Row | None
     role: Role | None = None
     database: Database | None = None
+    renamed_role: str | None = None
+    renamed_database: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +95,16 @@ def _holdings(uid: str, world: World) -> Holdings:
     row = admin.row(uid)
     if row is None:
         return Holdings(None)
-    return Holdings(row, role=admin.role(row.role), database=admin.database(row.database))
+    role_name, database_name = admin.names_of(
+        role_oid=row.role_oid or 0, database_oid=row.database_oid or 0
+    )
+    return Holdings(
+        row,
+        role=admin.role(row.role),
+        database=admin.database(row.database),
+        renamed_role=None if role_name == row.role else role_name,
+        renamed_database=None if database_name == row.database else database_name,
+    )
 
 
 def is_ours(remains: Remains, credential: Credential) -> bool:

@@ -11,6 +11,7 @@ import pytest
 from hooks.core.converge import Loop, Outcome, converge
 from hooks.core.decision import Act, Decision, Gate, Met, Stuck, Verdict, Wait, decide
 from hooks.core.errors import (
+    Blocked,
     EffectError,
     Misconfigured,
     OutOfTime,
@@ -100,9 +101,16 @@ def test_a_write_that_fails_ends_the_loop_with_its_reason() -> None:
     assert world.run().decision == Decision(
         "Row",
         "role",
-        Wait("ProvisioningFailed", "making role: PostgreSQL: timed out"),
+        Wait("DependencyUnavailable", "making role: PostgreSQL: timed out"),
     )
     assert world.effects == [("row", "ok"), ("role", "Unavailable")]
+
+
+def test_a_write_that_is_refused_keeps_the_reason_of_its_gate() -> None:
+    world = World(faults={"role": fail(Blocked("PostgreSQL", "it is in use", code="55006"))})
+    assert world.run().decision.verdict == Wait(
+        "ProvisioningFailed", "making role: PostgreSQL: it is in use (55006)"
+    )
 
 
 def test_a_write_that_changes_nothing_is_not_made_twice() -> None:
@@ -158,7 +166,7 @@ def test_a_lock_that_cannot_be_asked_for_is_a_failure() -> None:
         )
     )
     assert outcome.decision.verdict == Wait(
-        "ProvisioningFailed", "making row: PostgreSQL: the connection is gone"
+        "DependencyUnavailable", "making row: PostgreSQL: the connection is gone"
     )
 
 

@@ -42,7 +42,7 @@ SERVER = ServerInfo(
     inherit=True,
     registry_creatable=True,
 )
-REGISTRY = RegistryInfo(schema_version=REGISTRY_VERSION, min_code=1, swept_at=None, writable=True)
+REGISTRY = RegistryInfo(schema_version=REGISTRY_VERSION, min_code=1, sweep_age=None, writable=True)
 READY = Facts(
     spec=SPEC,
     login=Login("admin", "x"),

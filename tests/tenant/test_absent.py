@@ -151,6 +151,18 @@ def test_each_step_follows_the_one_before(seen: Remains, expected: object) -> No
         ),
         pytest.param(left(credential=FOREIGN), "DeletionRecorded", "Conflict", id="foreign-kv"),
         pytest.param(
+            held(role=None, renamed_role="aside"),
+            "DeletionRecorded",
+            "ProvisioningFailed",
+            id="role-renamed",
+        ),
+        pytest.param(
+            held(database=None, renamed_database="aside"),
+            "DeletionRecorded",
+            "ProvisioningFailed",
+            id="database-renamed",
+        ),
+        pytest.param(
             left(external_secret=DOWN),
             "ExternalSecretGone",
             "DependencyUnavailable",
@@ -166,10 +178,10 @@ def test_each_step_follows_the_one_before(seen: Remains, expected: object) -> No
             id="other-database",
         ),
         pytest.param(
-            left(server=Holdings(DELETING), credential=DOWN),
-            "CredentialGone",
+            left(credential=DOWN),
+            "RemainsKnown",
             "DependencyUnavailable",
-            id="kv-down",
+            id="kv-down-so-its-uid-is-not-proved",
         ),
     ],
 )

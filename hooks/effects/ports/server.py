@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Literal
 
 SslMode = Literal["disable", "require", "verify-ca", "verify-full"]
@@ -54,6 +53,7 @@ class ServerInfo:
         read_only: default_transaction_read_only is forced on, writes would fail.
         superuser, createdb, createrole, inherit: attributes of the admin role.
         registry_creatable: the registry schema may be created, or is there and ours.
+        registry_schema: the name of the registry schema when it is there, otherwise empty.
     """
 
     version: str
@@ -65,6 +65,7 @@ class ServerInfo:
     createrole: bool
     inherit: bool
     registry_creatable: bool
+    registry_schema: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +75,13 @@ class RegistryInfo:
     Attributes:
         schema_version: of the tables on the server.
         min_code: the lowest schema version that code must know to use these tables.
-        swept_at: when the last sweep ended, or None.
+        sweep_age: seconds since the last sweep ended, by the server's clock, or None.
         writable: a write probe inside a rolled-back transaction passed.
     """
 
     schema_version: int
     min_code: int
-    swept_at: datetime | None
+    sweep_age: float | None
     writable: bool
 
     @property

@@ -22,12 +22,14 @@ from hooks.effects.postgres.errors import SYSTEM
 
 _SSL_REQUEST = struct.pack("!ii", 8, 80877103)
 
-_UNTRUSTED = "the server's certificate is not signed by the configured CA"
+_UNTRUSTED = "the server's certificate is not signed by the configured CA: check POSTGRES_CA_FILE"
+
+_NOBODY = "nobody listens there, or the network does not lead there: check spec.endpoint"
 
 # OpenSSL's verification results X509_V_ERR_CERT_NOT_YET_VALID and _HAS_EXPIRED.
 _DISTRUST = {
-    9: "the server's certificate is not valid yet",
-    10: "the server's certificate has expired",
+    9: "the server's certificate is not valid yet: check the clocks",
+    10: "the server's certificate has expired: renew it",
 }
 
 
@@ -78,7 +80,7 @@ def _ask_for_tls(plain: socket.socket, seconds: float) -> None:
     plain.sendall(_SSL_REQUEST)
     answer = plain.recv(1)
     if answer == b"N":
-        raise Refused(SYSTEM, "the server does not offer TLS")
+        raise Refused(SYSTEM, "the server does not offer TLS: turn ssl on there")
     if answer != b"S":
         raise Unavailable(SYSTEM, "no PostgreSQL server that is ready answers there")
 
@@ -95,7 +97,10 @@ def _explain(error: OSError | ValueError) -> EffectError:
         case ssl.SSLError():
             kind, text = Refused, "the TLS handshake failed"
         case OSError():
-            kind, text = Unavailable, "nobody listens there, or the network does not lead there"
+            kind, text = (
+                Unavailable,
+                "nobody listens there, or the network does not lead there: check spec.endpoint",
+            )
         case _:
             kind, text = Misconfigured, "the host is not a name that TLS can ask for"
     return kind(SYSTEM, text)

@@ -98,7 +98,7 @@ class Databases(Roles):
             self._on_database(
                 "COMMENT ON DATABASE {database} IS {comment}",
                 name,
-                comment=sql.Literal(f"made by database-hooks for tenant {uid}"),
+                comment=sql.Literal("made by database-hooks"),
             )
             self._write(
                 """

@@ -61,6 +61,8 @@ _STATEMENTS: Mapping[str, Meaning] = {
     "XX000": (Blocked, "it collided with another change, or the server has an internal problem"),
 }
 
+_IN_THE_WAY: Meaning = (Blocked, "an object in the database has the name of one that it makes")
+
 _EXTENSIONS: Mapping[str, Meaning] = {
     "0A000": (Blocked, "the server does not have it, or not in a usable form"),
     "3F000": (Blocked, "schema public does not exist in the database"),
@@ -68,6 +70,9 @@ _EXTENSIONS: Mapping[str, Meaning] = {
         Denied,
         "it is not trusted, or needs one that is not; an administrator can install it",
     ),
+    "42710": _IN_THE_WAY,
+    "42723": _IN_THE_WAY,
+    "42P07": _IN_THE_WAY,
     "58P01": (Blocked, "the server does not have it, or not in a usable form"),
 }
 

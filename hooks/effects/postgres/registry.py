@@ -7,7 +7,6 @@ found: whoever lost a race reads again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 import psycopg
 from psycopg import sql
@@ -49,16 +48,15 @@ class RegistryTables:
         """Read the registry's version and probe it; None when there is none."""
         if not migrations.exists(self._connection, self._schema):
             return None
-        # Seconds since the epoch do not depend on the session's DateStyle and TimeZone.
         rows = self._read(
-            "SELECT schema_version, min_code, extract(epoch FROM swept_at)::float8"
+            "SELECT schema_version, min_code, extract(epoch FROM now() - swept_at)::float8"
             " FROM {schema}.meta"
         )
-        version, min_code, swept = rows[0]
+        version, min_code, sweep_age = rows[0]
         return RegistryInfo(
             schema_version=version,
             min_code=min_code,
-            swept_at=None if swept is None else datetime.fromtimestamp(swept, UTC),
+            sweep_age=sweep_age,
             writable=self._writable(),
         )
 

@@ -56,7 +56,7 @@ class Roles(RegistryTables):
             self._alter(
                 "COMMENT ON ROLE {role} IS {comment}",
                 login.username,
-                comment=sql.Literal(f"made by database-hooks for tenant {uid}"),
+                comment=sql.Literal("made by database-hooks"),
             )
             self._write(
                 """
