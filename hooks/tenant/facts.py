@@ -73,7 +73,7 @@ class Server:
 
     Attributes:
         row: the registry's row of this Tenant's UID.
-        rivals: rows of other UIDs that name our database or role.
+        rivals: rows of other UIDs that name our database, role or Secret.
         role, database: by the names of the row, or of the spec when there is no row.
         admin_role: the admin's own name, which no tenant may use.
     """
@@ -182,7 +182,8 @@ def _server(spec: Spec, world: World) -> Server:
     admin = world.admin()
     row = admin.row(spec.identity.uid)
     database, role = (row.database, row.role) if row else (spec.database, spec.role)
-    rivals = admin.claims(database=spec.database, role=spec.role)
+    secret = (spec.identity.namespace, spec.secret_name)
+    rivals = admin.claims(database=spec.database, role=spec.role, secret=secret)
     return Server(
         row=row,
         rivals=tuple(other for other in rivals if other.uid != spec.identity.uid),

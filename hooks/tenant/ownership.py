@@ -10,7 +10,7 @@ from __future__ import annotations
 from hooks.core import manifests
 from hooks.core.decision import Stuck, Wait
 from hooks.core.errors import EffectError
-from hooks.effects.ports import Credential, Secret
+from hooks.effects.ports import Credential, Row, Secret
 from hooks.tenant.facts import Facts, Server
 from hooks.tenant.model import HAND_OVER
 from hooks.tenant.reasons import CONFLICT, DEPENDENCY_UNAVAILABLE, RECONCILING
@@ -37,11 +37,7 @@ def rival(facts: Facts, server: Server) -> Stuck | None:
             facts.spec.identity.namespace,
             facts.spec.identity.name,
         )
-        what = (
-            f"database {row.database!r}"
-            if row.database == facts.spec.database
-            else f"role {row.role!r}"
-        )
+        what = _claimed(facts, row)
         who = "an earlier Tenant of this name" if same else f"Tenant {row.namespace}/{row.name}"
         if row.instance_uid != facts.the_instance.uid:
             who += f" of an earlier or another PostgreSQLInstance ({row.instance_name})"
@@ -54,6 +50,14 @@ def rival(facts: Facts, server: Server) -> Stuck | None:
             )
         return Stuck(CONFLICT, f"{what} is registered for {who}: choose another name")
     return None
+
+
+def _claimed(facts: Facts, row: Row) -> str:
+    if row.database == facts.spec.database:
+        return f"database {row.database!r}"
+    if row.role == facts.spec.role:
+        return f"role {row.role!r}"
+    return f"Secret {row.secret_name!r}"
 
 
 def catalog_stranger(server: Server) -> Stuck | None:

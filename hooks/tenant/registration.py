@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hooks.core.decision import Act, Met, Stuck, Verdict, Wait
 from hooks.core.errors import EffectError
-from hooks.effects.ports import Row
+from hooks.effects.ports import Credential, Row
 from hooks.tenant import approvals
 from hooks.tenant.actions import InsertRow, Provision, ReviveRow, RewriteRow, TakeOverRow
 from hooks.tenant.facts import Facts, Instance, Server
@@ -40,21 +40,27 @@ def registered(facts: Facts) -> Verdict[Provision]:
 
 def _unregistered(facts: Facts, instance: Instance, server: Server) -> Verdict[Provision]:
     """Judge a Tenant of which the registry knows nothing."""
-    past = facts.past
+    credential, past = facts.credential, facts.past
+    if isinstance(credential, Credential) and is_ours(facts, credential):
+        before = credential.owner.get("instance", "")
+        if before != instance.name:
+            return _another_instance(before)
     provisioned = past.phase in PHASES[2:] or past.database_oid is not None
     if provisioned:
-        return Stuck(
+        # Unread: were the phase to fall, the next look would take this for a new Tenant.
+        return Wait(
             CONFLICT,
             "status says that a database was provisioned, but the registry of"
             f" PostgreSQLInstance {instance.name} has no row of this Tenant: the endpoint was"
             " moved or the server restored; nothing was created",
+            unread=True,
         )
     retained = approvals.retained_row(facts, instance, server)
     if retained is not None:
         return _hand_over(facts, retained)
     obstacle = (
         rival(facts, server)
-        or _credential_obstacle(facts, instance)
+        or _credential_obstacle(facts)
         or catalog_stranger(server)
         or object_stranger(facts)
         or gone(facts)
@@ -63,6 +69,14 @@ def _unregistered(facts: Facts, instance: Instance, server: Server) -> Verdict[P
         InsertRow(intent(facts, instance)),
         PROVISIONING_FAILED,
         "recording the names in the registry",
+    )
+
+
+def _another_instance(before: str) -> Stuck:
+    return Stuck(
+        IMMUTABLE_FIELD,
+        f"spec.instanceRef was {before!r} when the names were recorded and cannot change: set it"
+        " back",
     )
 
 
@@ -88,7 +102,7 @@ def _hand_over(facts: Facts, retained: Row) -> Verdict[Provision]:
     )
 
 
-def _credential_obstacle(facts: Facts, instance: Instance) -> Stuck | Wait | None:
+def _credential_obstacle(facts: Facts) -> Stuck | Wait | None:
     credential = facts.credential
     if isinstance(credential, EffectError):
         return Wait.on(credential, reason=DEPENDENCY_UNAVAILABLE)
@@ -96,12 +110,6 @@ def _credential_obstacle(facts: Facts, instance: Instance) -> Stuck | Wait | Non
         return None
     if not is_ours(facts, credential):
         return foreign_credential(facts)
-    before = credential.owner.get("instance", "")
-    if before != instance.name:
-        return Stuck(
-            IMMUTABLE_FIELD,
-            f"spec.instanceRef was {before!r} when the credential was created: set it back",
-        )
     return Stuck(
         CONFLICT,
         f"OpenBao holds a credential of this Tenant at {facts.spec.kv_path}, but the registry has"
@@ -127,6 +135,8 @@ def _own_row(
 
 
 def _row_fault(facts: Facts, instance: Instance, row: Row) -> Stuck | Wait | None:
+    if row.instance_name != instance.name:
+        return _another_instance(row.instance_name)
     if row.instance_uid != instance.uid:
         return Stuck(
             CONFLICT,
@@ -170,7 +180,6 @@ def _changed(facts: Facts, row: Row) -> list[str]:
             ("spec.database", row.database, spec.database),
             ("spec.loginRole", row.role, spec.role),
             ("spec.credential.secretName", row.secret_name, spec.secret_name),
-            ("spec.instanceRef", row.instance_name, spec.instance),
         )
         if before != now
     ]

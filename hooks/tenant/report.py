@@ -6,16 +6,17 @@ when something was seen to be missing. Names come from the registry row as soon 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from hooks.core import report
 from hooks.core.conditions import READY, Condition
-from hooks.core.decision import Decision
+from hooks.core.decision import Decision, Met, Wait
 from hooks.core.manifests import Manifest, condition
 from hooks.tenant.actions import Action
 from hooks.tenant.facts import Facts, Server
 from hooks.tenant.model import PHASES, Config
-from hooks.tenant.reasons import INVALID_SPEC
+from hooks.tenant.reasons import INVALID_SPEC, RECONCILING
 from hooks.tenant.remains import DELETING
 from hooks.tenant.world import World
 
@@ -64,5 +65,8 @@ def invalid(problems: list[str], parent: Manifest, now: datetime) -> Manifest:
 
 def deleting(decision: Decision[Action], parent: Manifest, now: datetime) -> Manifest:
     """Return the status of a Tenant that is being deleted with policy Delete."""
-    current = report.ready(decision, condition(parent, READY), met="everything is deleted")
+    if isinstance(decision.verdict, Met):
+        # Not Ready: somebody else's finalizer may keep the object for long.
+        decision = replace(decision, verdict=Wait(RECONCILING, "nothing is left to delete"))
+    current = report.ready(decision, condition(parent, READY), met="")
     return report.write({"phase": DELETING}, current, parent, now)

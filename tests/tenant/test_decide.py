@@ -173,6 +173,19 @@ def test_a_fresh_tenant_is_registered_first() -> None:
             id="registered-for-another",
         ),
         pytest.param(
+            {
+                "server": Server(
+                    None,
+                    (row(uid="other", database="theirs", role="theirs"),),
+                    None,
+                    None,
+                    "database_admin",
+                )
+            },
+            "Conflict",
+            id="secret-name-registered-for-another",
+        ),
+        pytest.param(
             {"server": Server(None, (), ROLE, None, "database_admin")},
             "Conflict",
             id="foreign-role",

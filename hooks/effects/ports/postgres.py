@@ -35,8 +35,11 @@ class Registry(Protocol):
         """Read one tenant's row."""
         ...
 
-    def claims(self, *, database: str, role: str) -> list[Row]:
-        """Read the rows that name this database or this role, whoever's they are."""
+    def claims(self, *, database: str, role: str, secret: tuple[str, str] = ("", "")) -> list[Row]:
+        """Read the rows that name this database, role or Secret, whoever's they are.
+
+        `secret` is a namespace and a name; an unmanaged row has no Secret any more.
+        """
         ...
 
     def candidates(self, instance_uid: str, *, older_than: float) -> list[Row]:

@@ -72,9 +72,13 @@ class RegistryTables:
         return rows[0] if rows else None
 
     @translating("cannot read the ownership registry")
-    def claims(self, *, database: str, role: str) -> list[Row]:
-        """Read the rows that name this database or this role, whoever's they are."""
-        return self._rows("database_name = %s OR role_name = %s", [database, role])
+    def claims(self, *, database: str, role: str, secret: tuple[str, str] = ("", "")) -> list[Row]:
+        """Read the rows that name this database, role or Secret, whoever's they are."""
+        return self._rows(
+            "database_name = %s OR role_name = %s"
+            " OR namespace = %s AND secret_name = %s AND state <> 'unmanaged'",
+            [database, role, *secret],
+        )
 
     @translating("cannot read the ownership registry")
     def candidates(self, instance_uid: str, *, older_than: float) -> list[Row]:

@@ -11,7 +11,7 @@ import pytest
 
 from hooks.core.deadline import Deadline
 from hooks.core.errors import Denied, EffectError, Taken
-from hooks.effects.ports import REGISTRY_VERSION, Admin, Login, RegistryInfo, RowState
+from hooks.effects.ports import REGISTRY_VERSION, Admin, Login, RegistryInfo, Row, RowState
 from hooks.effects.postgres import MIN_CODE, SCHEMA_VERSION
 from hooks.effects.postgres.connection import Connection
 from hooks.effects.postgres.migrations import MIGRATIONS, Migration, migrate
@@ -270,6 +270,18 @@ def test_candidates_are_old_rows_of_one_instance_in_two_states(world: World, adm
     assert admin.candidates(instance, older_than=600) == rows[:2]
     admin.mark(rows[0].uid, state="managed", was=frozenset({"planned"}))
     assert admin.candidates(instance, older_than=600) == rows[1:2]
+
+
+def test_a_secret_is_claimed_by_namespace_and_name_until_the_tenant_is_retained(
+    admin: Admin, row: Row
+) -> None:
+    admin.insert_row(row)
+    nobodys = {"database": other(), "role": other()}
+    theirs = (row.namespace, row.secret_name)
+    assert admin.claims(**nobodys, secret=theirs) == [row]
+    assert admin.claims(**nobodys, secret=("another", row.secret_name)) == []
+    admin.mark(row.uid, state="unmanaged", was=frozenset({"planned"}))
+    assert admin.claims(**nobodys, secret=theirs) == []
 
 
 def test_a_sweep_is_recorded(world: World, admin: Admin) -> None:
