@@ -82,7 +82,13 @@ def crds() -> list[Manifest]:
 
 
 def _manifests(directory: str, pattern: str) -> list[Manifest]:
-    return [yaml.safe_load(path.read_text()) for path in sorted((ROOT / directory).glob(pattern))]
+    return deepcopy(_read(directory, pattern))
+
+
+@cache
+def _read(directory: str, pattern: str) -> list[Manifest]:
+    files = sorted((ROOT / directory).glob(pattern))
+    return [yaml.safe_load(path.read_text()) for path in files]
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -80,9 +80,11 @@ def demo(path: Path) -> Iterator[Demo]:
 def children_of(pid: int) -> list[int]:
     """Return all processes below one, by asking the kernel."""
     found = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            found += [int(child), *children_of(int(child))]
+    # A process may end while it is asked.
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                found += [int(child), *children_of(int(child))]
     return found
 
 

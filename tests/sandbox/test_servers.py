@@ -111,7 +111,7 @@ class TestPostgreSQL:
         rights = f"SELECT {attributes} FROM pg_roles WHERE rolname = current_user"  # noqa: S608 - a constant
         assert postgres.sql(rights.encode(), login=admin) == [(False, True, True, False, False)]
         postgres.sql("CREATE ROLE acme", login=admin)
-        postgres.sql("GRANT acme TO admin WITH SET TRUE", login=admin)
+        postgres.sql("GRANT acme TO CURRENT_USER WITH SET TRUE", login=admin)
         postgres.sql("CREATE DATABASE acme OWNER acme", login=admin)
         postgres.sql("CREATE SCHEMA registry", login=admin)
         owners = "SELECT datdba::regrole::text FROM pg_database WHERE datname = %s"

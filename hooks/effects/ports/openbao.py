@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from hooks.effects.ports.server import Login
@@ -25,7 +25,7 @@ class Credential:
     owner: Mapping[str, str]
     login: Login | None
     lost: bool = False
-    created: str = ""
+    created: str = field(default="", compare=False)
 
 
 class CredentialStore(Protocol):
