@@ -6,6 +6,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.requirements-dev
 
+# The tests wait for servers half of their time: twice the cores are kept busy.
+WORKERS ?= 4
 POSTGRES := tests/e2e/postgres
 SERVERS := $(POSTGRES)/node_modules/.package-lock.json
 
@@ -26,7 +28,7 @@ demo: $(STAMP) ## Run samples/ on loopback: real PostgreSQL and OpenBao (ONCE=1:
 	@$(BIN)/python -m hooks sandbox up $(if $(ONCE),--once) $(or $(SAMPLES),samples)
 
 test: $(STAMP) ## Run the tests, real PostgreSQL and OpenBao included
-	@$(BIN)/python -m pytest -m "not e2e" $(TESTS)
+	@$(BIN)/python -m pytest -m "not e2e" -n $(WORKERS) --dist loadfile $(TESTS)
 
 check: $(STAMP) ## Check format, lint, types and the direction of imports
 	@$(BIN)/ruff format --check --quiet . || { echo "run make format" >&2; exit 1; }
