@@ -26,15 +26,25 @@ class Roles(RegistryTables):
     @translating("cannot read the role")
     def role(self, name: str) -> Role | None:
         """Read a role."""
-        # Membership with SET exists since 16; before, every member may SET ROLE.
+        # Membership with SET exists since 16; before, every member may SET ROLE. pg_has_role reads
+        # all memberships of the admin, one for each tenant, so our own grant is looked for first.
+        since16 = self._since(_V16)
+        direct = "m.inherit_option AND m.set_option" if since16 else "a.rolinherit"
         rows = self._connection.rows(
-            """
-            SELECT oid, rolcanlogin, coalesce(rolvaliduntil <= now(), false), rolconnlimit,
-                rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrls,
-                pg_has_role(oid, 'USAGE') AND pg_has_role(oid, %s)
-            FROM pg_roles WHERE rolname = %s
-            """,
-            ["SET" if self._since(_V16) else "MEMBER", name],
+            sql.SQL(
+                """
+                SELECT r.oid, r.rolcanlogin, coalesce(r.rolvaliduntil <= now(), false),
+                    r.rolconnlimit, r.rolsuper OR r.rolcreatedb OR r.rolcreaterole
+                        OR r.rolreplication OR r.rolbypassrls,
+                    CASE WHEN EXISTS (
+                        SELECT FROM pg_auth_members m JOIN pg_roles a ON a.oid = m.member
+                        WHERE m.roleid = r.oid AND a.rolname = current_user AND {direct})
+                    THEN true
+                    ELSE pg_has_role(r.oid, 'USAGE') AND pg_has_role(r.oid, %s) END
+                FROM pg_roles r WHERE r.rolname = %s
+                """
+            ).format(direct=sql.SQL(direct)),
+            ["SET" if since16 else "MEMBER", name],
         )
         return Role(*rows[0]) if rows else None
 
