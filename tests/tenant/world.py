@@ -179,6 +179,7 @@ class TenantWorld:
     def settle(self, name: str = "", *, calls: int = 12) -> Manifest:
         """Sync and project until Ready, gone, or nothing moves; return the Tenant."""
         before: object = None
+        still = 0
         for _ in range(calls):
             if self.cluster.get(TENANTS, NAMESPACE, name or self.name) is None:
                 return {}
@@ -186,7 +187,9 @@ class TenantWorld:
             self.project()
             there = self.cluster.get(TENANTS, NAMESPACE, name or self.name)
             moved = (there, self.cluster.list(EXTERNAL_SECRET), self.cluster.list(SECRET))
-            if there is not None and (_ready(there) == "True" or moved == before):
+            # Work in flight may show nothing for a while, as a DROP on a busy machine.
+            still = still + 1 if moved == before else 0
+            if there is not None and (_ready(there) == "True" or still >= _patience(there)):
                 return there
             before = moved
         return self.cluster.get(TENANTS, NAMESPACE, name or self.name) or {}
@@ -260,6 +263,10 @@ class TenantWorld:
         )
         if live is not None and manifests.uid(live) == manifests.uid(parent):
             self.cluster.replace_status(live | {"status": response.status})
+
+
+def _patience(tenant: Manifest) -> int:
+    return 3 if manifests.deleting(tenant) or _ready(tenant) == "Unknown" else 1
 
 
 def _ready(manifest: Manifest) -> str:

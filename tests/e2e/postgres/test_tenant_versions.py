@@ -82,11 +82,11 @@ def test_since_16_a_membership_without_inherit_is_repaired(tenants: TenantWorld)
 def test_an_admin_that_does_not_inherit_is_refused_before_16(
     tenants: TenantWorld, version: int
 ) -> None:
-    tenants.postgres.sql("ALTER ROLE admin NOINHERIT")
+    tenants.postgres.sql(f"ALTER ROLE {tenants.postgres.admin.name} NOINHERIT")
     try:
         tenants.sync_instance()
     finally:
-        tenants.postgres.sql("ALTER ROLE admin INHERIT")
+        tenants.postgres.sql(f"ALTER ROLE {tenants.postgres.admin.name} INHERIT")
     refused = version < 16
     assert readiness(tenants.get(INSTANCES, "shared")) == (
         ("False", "InsufficientPrivileges") if refused else ("True", "Ready")
