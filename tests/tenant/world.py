@@ -28,7 +28,7 @@ from hooks.sandbox.api_server import ApiServer
 from hooks.sandbox.certificates import Authority
 from hooks.sandbox.cluster import EXTERNAL_SECRET, SECRET, Kind, MemoryCluster
 from hooks.sandbox.openbao_server import MOUNT, OpenBaoServer, controller_policy, reader_policy
-from hooks.sandbox.postgres_server import PostgresServer
+from hooks.sandbox.postgres_server import Login, PostgresServer
 from hooks.sandbox.projector import KvStore, Projector
 from hooks.sandbox.samples import LocalServer, localized
 from hooks.sandbox.world import crds
@@ -121,14 +121,12 @@ class TenantWorld:
 
     # The Instance
 
-    def make_instance(self, *, name: str = "shared") -> Manifest:
-        """Create an Instance on the server and bring it to Ready."""
+    def make_instance(self, *, name: str = "shared", login: Login | None = None) -> Manifest:
+        """Create an Instance on the server and bring it to Ready; `login` is its admin's."""
         bare = instance(metadata={"name": name, "uid": None, "generation": None}, status=None)
         bare["metadata"]["finalizers"] = [INSTANCE_FINALIZER]
-        server = self.postgres
-        local = LocalServer(
-            server.host, server.hostaddr, server.port, server.admin.name, server.admin.password
-        )
+        server, admin = self.postgres, login or self.postgres.admin
+        local = LocalServer(server.host, server.hostaddr, server.port, admin.name, admin.password)
         for manifest in localized([bare], local, "database-hooks"):
             self.cluster.apply(manifest)
         self.sync_instance(name)

@@ -54,7 +54,10 @@ def repairs(tenants: TenantWorld) -> list[str]:
     return [type(effect.action).__name__ for effect in tenants.effects]
 
 
-def test_a_tenant_is_provided_repaired_and_removed(tenants: TenantWorld) -> None:
+@pytest.mark.parametrize("kind", ["createrole", "superuser"])
+def test_a_tenant_is_provided_repaired_and_removed(tenants: TenantWorld, kind: str) -> None:
+    if kind == "superuser":
+        tenants.make_instance(login=tenants.postgres.superuser)
     tenants.make_tenant(extensions=["hstore", "uuid-ossp"], deletionPolicy="Delete")
     assert readiness(tenants.settle()) == ("True", "Ready")
     assert extensions(tenants) == {"plpgsql", "hstore", "uuid-ossp"}
