@@ -131,37 +131,14 @@ def _start(
 ) -> World:
     openbao = stack.enter_context(OpenBaoServer.start(directory / "openbao", authority))
     cluster = MemoryCluster(crds(), clock=_now, namespaces=("default", NAMESPACE))
-    api_token, hook_token = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
-    api = stack.enter_context(
-        ApiServer(
-            cluster,
-            certificate=authority.issue("kubernetes", dns=["localhost"], ips=["127.0.0.1"]),
-            ca_file=authority.ca_file,
-            tokens={api_token: "database-hooks"},
-        )
-    )
-    kubeconfig = api.kubeconfig(directory / "kubeconfig", api_token)
-    environment = _settings(directory, authority, openbao, hook_token) | settings
+    api, kubeconfig = _start_api(directory, authority, cluster, stack)
+    environment = _settings(directory, authority, openbao) | settings
     environment["KUBECONFIG"] = str(kubeconfig)
-    app_log = directory / "app.log"
-    app = Process(
-        [sys.executable, "-m", "hooks", "serve"],
-        log=app_log,
-        env=environment | {"PATH": os.defpath, "PYTHONPATH": str(ROOT)},
-    )
-    stack.callback(app.stop)
-    url = f"https://{environment['LISTEN_ADDRESS']}"
+    app_log, url = directory / "app.log", f"https://{environment['LISTEN_ADDRESS']}"
+    app = _start_app(environment, app_log, stack)
     app.wait_until(lambda: _answers(url, authority.ca_file), despite=(requests.RequestException,))
-    connection = Connection(url, token=hook_token, ca_file=authority.ca_file)
-    runner = Runner(cluster, controllers(), connect=connection)
-    reader_token = openbao.token(reader_policy(MOUNT, BASE_PATH))
-    store = KvStore(
-        address=openbao.address,
-        mount=MOUNT,
-        token_file=_secret_file(directory / "reader-token", reader_token),
-        ca_file=authority.ca_file,
-    )
-    projector = Projector(cluster, store, _now)
+    token = Path(environment["HOOK_TOKEN_FILES"]).read_text()
+    connection = Connection(url, token=token, ca_file=authority.ca_file)
     return World(
         directory=directory,
         authority=authority,
@@ -174,9 +151,46 @@ def _start(
         app_url=url,
         app_log=app_log,
         connection=connection,
-        runner=runner,
-        projector=projector,
+        runner=Runner(cluster, controllers(), connect=connection),
+        projector=_projector(directory, authority, openbao, cluster),
     )
+
+
+def _start_api(
+    directory: Path, authority: Authority, cluster: MemoryCluster, stack: ExitStack
+) -> tuple[ApiServer, Path]:
+    token = secrets.token_urlsafe(24)
+    server = ApiServer(
+        cluster,
+        certificate=authority.issue("kubernetes", dns=["localhost"], ips=["127.0.0.1"]),
+        ca_file=authority.ca_file,
+        tokens={token: "database-hooks"},
+    )
+    api = stack.enter_context(server)
+    return api, api.kubeconfig(directory / "kubeconfig", token)
+
+
+def _start_app(environment: Mapping[str, str], log: Path, stack: ExitStack) -> Process:
+    app = Process(
+        [sys.executable, "-m", "hooks", "serve"],
+        log=log,
+        env={**environment, "PATH": os.defpath, "PYTHONPATH": str(ROOT)},
+    )
+    stack.callback(app.stop)
+    return app
+
+
+def _projector(
+    directory: Path, authority: Authority, openbao: OpenBaoServer, cluster: MemoryCluster
+) -> Projector:
+    token = openbao.token(reader_policy(MOUNT, BASE_PATH))
+    store = KvStore(
+        address=openbao.address,
+        mount=MOUNT,
+        token_file=_secret_file(directory / "reader-token", token),
+        ca_file=authority.ca_file,
+    )
+    return Projector(cluster, store, _now)
 
 
 def _now() -> datetime:
@@ -193,16 +207,14 @@ def _secret_file(path: Path, text: str) -> Path:
     return path
 
 
-def _settings(
-    directory: Path, authority: Authority, openbao: OpenBaoServer, hook_token: str
-) -> dict[str, str]:
+def _settings(directory: Path, authority: Authority, openbao: OpenBaoServer) -> dict[str, str]:
     certificate = authority.issue("app", dns=["localhost"], ips=["127.0.0.1"])
     token = openbao.token(controller_policy(MOUNT, BASE_PATH))
     return {
         "LISTEN_ADDRESS": f"127.0.0.1:{free_port()}",
         "TLS_CERT_FILE": str(certificate.cert),
         "TLS_KEY_FILE": str(certificate.key),
-        "HOOK_TOKEN_FILES": str(_secret_file(directory / "hook-token", hook_token)),
+        "HOOK_TOKEN_FILES": str(_secret_file(directory / "hook-token", secrets.token_urlsafe(24))),
         "CONTROLLER_NAMESPACE": NAMESPACE,
         "POSTGRES_CA_FILE": str(authority.ca_file),
         "OPENBAO_ADDRESS": openbao.address,
