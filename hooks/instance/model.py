@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -13,11 +12,8 @@ from pydantic.alias_generators import to_camel
 
 from hooks.core import manifests
 from hooks.core.manifests import Manifest
+from hooks.core.names import DNS_SUBDOMAIN, IDENTIFIER, MAX_NAME
 from hooks.effects.ports import Endpoint
-
-IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,62}\Z")
-DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
-MAX_NAME = 253
 
 PHASES = ("Pending", "Validating", "InitializingRegistry", "Ready")
 DELETING = "Deleting"

@@ -57,18 +57,7 @@ def external_secret(
             "refreshPolicy": "Periodic",
             "refreshInterval": config.refresh_interval,
             "secretStoreRef": {"kind": config.store_kind, "name": config.store_name},
-            "target": {
-                "name": spec.secret_name,
-                "creationPolicy": "Owner",
-                "deletionPolicy": "Retain",
-                "template": {
-                    "engineVersion": "v2",
-                    "mergePolicy": "Replace",
-                    "type": "Opaque",
-                    "metadata": {"labels": labels},
-                    "data": dict(_template(spec, endpoint, config)),
-                },
-            },
+            "target": _target(spec, endpoint, labels, config),
             "data": [_remote("username", spec.kv_path), _remote("password", spec.kv_path)],
         },
     }
@@ -81,6 +70,21 @@ def secret_login(secret: Secret) -> Login | None:
     except (KeyError, UnicodeDecodeError):
         return None
     return login if login.username and login.password else None
+
+
+def _target(spec: Spec, endpoint: Endpoint, labels: Mapping[str, str], config: Config) -> Manifest:
+    return {
+        "name": spec.secret_name,
+        "creationPolicy": "Owner",
+        "deletionPolicy": "Retain",
+        "template": {
+            "engineVersion": "v2",
+            "mergePolicy": "Replace",
+            "type": "Opaque",
+            "metadata": {"labels": labels},
+            "data": dict(_template(spec, endpoint, config)),
+        },
+    }
 
 
 def label(name: str) -> str:

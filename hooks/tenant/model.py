@@ -12,12 +12,10 @@ from pydantic.alias_generators import to_camel
 
 from hooks.core import manifests
 from hooks.core.manifests import Manifest
+from hooks.core.names import DNS_SUBDOMAIN, IDENTIFIER, MAX_NAME
 
-IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,62}\Z")
 EXTENSION = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\Z")
-DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 
-MAX_NAME = 253
 MAX_INSTANCE_AND_NAME = 241
 """instanceRef and metadata.name together; with "-" and "-postgresql" they name an object."""
 

@@ -50,7 +50,7 @@ class ServerInfo:
         version: as the server prints it, "17.10".
         version_num: server_version_num, 170010.
         standby: in recovery.
-        read_only: default_transaction_read_only is forced on, writes would fail.
+        read_only: writes would fail, although the session asks for read-write.
         superuser, createdb, createrole, inherit: attributes of the admin role.
         registry_creatable: the registry schema may be created, or is there and ours.
         registry_schema: the name of the registry schema when it is there, otherwise empty.

@@ -97,10 +97,7 @@ def _explain(error: OSError | ValueError) -> EffectError:
         case ssl.SSLError():
             kind, text = Refused, "the TLS handshake failed"
         case OSError():
-            kind, text = (
-                Unavailable,
-                "nobody listens there, or the network does not lead there: check spec.endpoint",
-            )
+            kind, text = Unavailable, _NOBODY
         case _:
             kind, text = Misconfigured, "the host is not a name that TLS can ask for"
     return kind(SYSTEM, text)
