@@ -20,6 +20,7 @@ from hooks.core import contract, manifests
 from hooks.core.contract import Request, Response
 from hooks.core.deadline import Deadline
 from hooks.core.manifests import LAST_APPLIED, Manifest
+from hooks.effects.druid import DruidClusters
 from hooks.effects.kubernetes import connect
 from hooks.effects.openbao import OpenBao, TokenFile
 from hooks.effects.ports import Services
@@ -82,6 +83,7 @@ class Stage:
             kubernetes=self._kubernetes.bind(deadline),
             postgres=self._postgres.bind(deadline),
             credentials=self._credentials.bind(deadline),
+            druid=DruidClusters().bind(deadline),
             deadline=deadline,
             now=datetime.now(UTC),  # noqa: TID251  the clock of the hooks under measurement
         )

@@ -153,6 +153,9 @@ class Settings(BaseModel):
     secret_refresh_interval: Duration = Field(
         "1h", description="refreshInterval of ExternalSecrets"
     )
+    druid_ca_file: File | None = Field(
+        None, description="CA of Druid's Routers; system's when unset"
+    )
     request_seconds: float = Field(
         20, ge=5, le=600, description="time for one hook call; keep it below the webhook's timeout"
     )

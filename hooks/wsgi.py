@@ -12,7 +12,7 @@ import structlog
 
 from hooks.app import Controller, Limits, create_app
 from hooks.core.deadline import Deadline
-from hooks.effects import kubernetes, openbao, postgres
+from hooks.effects import druid, kubernetes, openbao, postgres
 from hooks.effects.ports import Services
 from hooks.instance.hooks import InstanceHooks
 from hooks.instance.model import Config as InstanceConfig
@@ -101,11 +101,14 @@ def services(settings: Settings) -> Callable[[Deadline], Services]:
         namespace=settings.openbao_namespace,
     )
 
+    clusters = druid.DruidClusters(ca_file=settings.druid_ca_file)
+
     def bind(deadline: Deadline) -> Services:
         return Services(
             kubernetes=api.bind(deadline),
             postgres=servers.bind(deadline),
             credentials=bao.bind(deadline),
+            druid=clusters.bind(deadline),
             deadline=deadline,
             now=datetime.now(UTC),  # noqa: TID251  the one clock; everybody else is handed `now`
         )

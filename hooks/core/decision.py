@@ -134,14 +134,15 @@ def failed(error: EffectError, *, reason: str, message: str) -> Wait | Stuck:
 
     Args:
         error: what the write raised; a peer that nobody reaches is that, whatever was asked.
-        reason: the condition reason of every other error.
+        reason: the condition reason of every other error; empty for the error's own.
         message: what is not yet true.
     """
     text = f"{message}: {error}"
     if isinstance(error, OutOfTime):
         return Wait(RECONCILING, text)
-    if isinstance(error, Misconfigured):
-        return Stuck(reason, text)
     if isinstance(error, Unavailable):
         reason = error.reason
+    reason = reason or error.reason
+    if isinstance(error, Misconfigured):
+        return Stuck(reason, text)
     return Wait(reason, text, recheck=error.retry_after)

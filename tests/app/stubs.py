@@ -14,7 +14,7 @@ from hooks.core.contract import Request, Response
 from hooks.core.deadline import Deadline
 from hooks.core.errors import Unavailable
 from hooks.core.manifests import Manifest, timestamp
-from hooks.effects.ports import CredentialStore, Kubernetes, Postgres, Services
+from hooks.effects.ports import CredentialStore, Druid, Kubernetes, Postgres, Services
 from hooks.telemetry import Metrics
 
 TOKEN = "first-hook-token"
@@ -35,6 +35,7 @@ def services(deadline: Deadline) -> Services:
         kubernetes=cast("Kubernetes", nothing),
         postgres=cast("Postgres", nothing),
         credentials=cast("CredentialStore", nothing),
+        druid=cast("Druid", nothing),
         deadline=deadline,
         now=now,
     )

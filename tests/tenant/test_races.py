@@ -24,6 +24,7 @@ from hooks.core import manifests
 from hooks.core.contract import Request, Response
 from hooks.core.deadline import Deadline
 from hooks.core.manifests import Manifest
+from hooks.effects.druid import DruidClusters
 from hooks.effects.ports import Services
 from hooks.sandbox.certificates import Authority
 from hooks.sandbox.openbao_server import OpenBaoServer
@@ -120,6 +121,7 @@ class Race(Doomed):
             kubernetes=self._kubernetes.bind(deadline),
             postgres=self._servers.bind(deadline),
             credentials=self._store.bind(deadline),
+            druid=DruidClusters().bind(deadline),
             deadline=deadline,
             now=self.now,
         )

@@ -18,6 +18,7 @@ from hooks.core import manifests
 from hooks.core.contract import Request, Response, render
 from hooks.core.deadline import Deadline
 from hooks.core.manifests import LAST_APPLIED, Manifest
+from hooks.effects.druid import DruidClusters
 from hooks.effects.kubernetes import connect
 from hooks.effects.openbao import OpenBao, TokenFile
 from hooks.effects.ports import Services
@@ -111,6 +112,7 @@ class TenantWorld:
             kubernetes=self._kubernetes.bind(deadline),
             postgres=self._servers.bind(deadline),
             credentials=self._store.bind(deadline),
+            druid=DruidClusters().bind(deadline),
             deadline=deadline,
             now=self.now,
         )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from hooks.core.deadline import Deadline
+from hooks.effects.ports.druid import Druid
 from hooks.effects.ports.kubernetes import (
     EXTERNAL_SECRETS,
     INSTANCES,
@@ -51,6 +52,7 @@ __all__ = [
     "Credential",
     "CredentialStore",
     "Database",
+    "Druid",
     "Endpoint",
     "Kubernetes",
     "Login",
@@ -76,5 +78,6 @@ class Services:
     kubernetes: Kubernetes
     postgres: Postgres
     credentials: CredentialStore
+    druid: Druid
     deadline: Deadline
     now: datetime

@@ -1,0 +1,1 @@
+"""DruidIngestion: batch, SQL and streaming ingestion, submitted to Apache Druid and followed."""

@@ -1,0 +1,1 @@
+"""PostgresCluster.spec.databaseInitSQL: SQL from a ConfigMap, run once on the primary."""
