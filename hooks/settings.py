@@ -13,11 +13,26 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-_DNS_LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
+from hooks.setting_values import (
+    Address,
+    Duration,
+    File,
+    Identifier,
+    Image,
+    Namespace,
+    ObjectName,
+    PathInside,
+    Quantity,
+    Roles,
+    Url,
+    split_commas,
+)
+
+ResourceName = Literal["instance", "tenant", "initsql", "ingestion"]
+RESOURCES: tuple[ResourceName, ...] = ("instance", "tenant", "initsql", "ingestion")
 
 
 class SettingsError(Exception):
@@ -32,74 +47,19 @@ class SettingsError(Exception):
         self.problems = problems
 
 
-def _commas(text: object) -> object:
-    return [part.strip() for part in text.split(",")] if isinstance(text, str) else text
-
-
-def _like(pattern: str, what: str) -> AfterValidator:
-    def check(text: str) -> str:
-        if not re.fullmatch(pattern, text):
-            raise ValueError(f"must be {what}")
-        return text
-
-    return AfterValidator(check)
-
-
-def _file(path: Path) -> Path:
-    if not path.is_file():
-        raise ValueError(f"there is no file {path}")
-    return path
-
-
-def _url(text: str) -> str:
-    try:
-        parts = urlsplit(text)
-        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        good = False
-    if not good:
-        raise ValueError("must be an http:// or https:// URL")
-    if "@" in parts.netloc or "?" in text or "#" in text or re.search(r"\s", text):
-        raise ValueError("must hold no user, query, fragment or space")
-    return text.rstrip("/")
-
-
-def _path(text: str) -> str:
-    path = text.strip("/")
-    if not all(re.fullmatch(r"(?!\.\.?$)[A-Za-z0-9._-]+", part) for part in path.split("/")):
-        raise ValueError("must be names of letters, digits, '.', '_' or '-' between slashes")
-    return path
-
-
-_AMOUNT = r"\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h)"
-Address = Annotated[str, _like(r"\S+:\d{1,5}", "host:port")]
-Namespace = Annotated[str, _like(_DNS_LABEL, "the name of a namespace")]
-ObjectName = Annotated[
-    str, _like(rf"(?=.{{1,253}}$){_DNS_LABEL}(\.{_DNS_LABEL})*", "the name of an object")
-]
-Identifier = Annotated[
-    str, _like(r"(?!pg_)[a-z_][a-z0-9_]{0,62}", "a lower-case identifier that is not pg_...")
-]
-Duration = Annotated[
-    str, _like(rf"(?=.*[1-9])({_AMOUNT})+", "a Go duration above zero, as 1h or 90s")
-]
-Role = Annotated[str, _like(r"(?!public$)[^\0]{1,63}", "the name of a role, not public")]
-Roles = Annotated[tuple[Role, ...], BeforeValidator(_commas)]
-File = Annotated[Path, AfterValidator(_file)]
-Url = Annotated[str, AfterValidator(_url)]
-PathInside = Annotated[str, AfterValidator(_path)]
-
-
 class Settings(BaseModel):
     """Everything that an administrator decides."""
 
     model_config = ConfigDict(frozen=True, alias_generator=str.upper, extra="ignore")
 
     listen_address: Address = Field("0.0.0.0:8080", description="address and port to listen on")
+    resources: Annotated[tuple[ResourceName, ...], BeforeValidator(split_commas)] = Field(
+        RESOURCES, min_length=1, description="resources to serve, by commas"
+    )
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], BeforeValidator(str.lower)
     ] = Field("info", description="debug, info, warning or error")
-    hook_token_files: Annotated[tuple[File, ...], BeforeValidator(_commas)] = Field(
+    hook_token_files: Annotated[tuple[File, ...], BeforeValidator(split_commas)] = Field(
         description="files with the Bearer tokens to accept, by commas; several for rotation"
     )
     tls_cert_file: File | None = Field(None, description="certificate chain to serve https with")
@@ -120,7 +80,7 @@ class Settings(BaseModel):
     sweep_seconds: float = Field(
         600, ge=1, allow_inf_nan=False, description="seconds between two sweeps of a registry"
     )
-    openbao_address: Url = Field(description="URL of OpenBao for this program")
+    openbao_address: Url = Field("", description="URL of OpenBao for this program")
     openbao_consumer_address: Url = Field(
         "", description="URL of OpenBao in a Tenant's status; OPENBAO_ADDRESS when unset"
     )
@@ -145,7 +105,7 @@ class Settings(BaseModel):
     openbao_role_id_file: File | None = Field(None, description="role ID; for approle")
     openbao_secret_id_file: File | None = Field(None, description="secret ID; for approle")
     secret_store_name: ObjectName = Field(
-        description="store that the ExternalSecrets of Tenants name"
+        "", description="store that the ExternalSecrets of Tenants name"
     )
     secret_store_kind: Literal["SecretStore", "ClusterSecretStore"] = Field(
         "SecretStore", description="SecretStore or ClusterSecretStore"
@@ -156,6 +116,23 @@ class Settings(BaseModel):
     druid_ca_file: File | None = Field(
         None, description="CA of Druid's Routers; system's when unset"
     )
+    druid_secret_namespaces: Annotated[tuple[Namespace, ...], BeforeValidator(split_commas)] = (
+        Field((), description="other namespaces that a DruidIngestion may take its login from")
+    )
+    init_sql_image: Image = Field(
+        "database-hooks:0.1.0", description="image of the init-SQL Jobs; the one that this runs as"
+    )
+    init_sql_pull_policy: Literal["Always", "IfNotPresent", "Never"] = Field(
+        "IfNotPresent", description="imagePullPolicy of the Jobs: Always, IfNotPresent or Never"
+    )
+    init_sql_pull_secrets: Annotated[tuple[ObjectName, ...], BeforeValidator(split_commas)] = Field(
+        (), description="imagePullSecrets of the Jobs, in the cluster's namespace"
+    )
+    init_sql_seconds: int = Field(
+        3600, ge=10, le=604800, description="seconds after which a Job is stopped"
+    )
+    init_sql_cpu: Quantity = Field("100m", description="CPU that a Job requests")
+    init_sql_memory: Quantity = Field("256Mi", description="memory that a Job may use")
     request_seconds: float = Field(
         20, ge=5, le=600, description="time for one hook call; keep it below the webhook's timeout"
     )
@@ -200,7 +177,9 @@ def _sentence(name: str, message: str) -> str:
 
 def _default(name: str) -> str:
     default = Settings.model_fields[name.lower()].get_default()
-    return f"{default:g}" if isinstance(default, int | float) else str(default or "")
+    if isinstance(default, tuple):
+        return ",".join(default)
+    return f"{default:.15g}" if isinstance(default, int | float) else str(default or "")
 
 
 def _together(given: Mapping[str, str]) -> Iterator[str]:
@@ -211,6 +190,18 @@ def _together(given: Mapping[str, str]) -> Iterator[str]:
     for start in ("data", "metadata", given.get("OPENBAO_MOUNT", "secret").strip("/")):
         if start and base.startswith(f"{start}/"):
             yield f"OPENBAO_BASE_PATH: begins inside the mount: leave {start}/ away"
+    tenants = "tenant" in re.split(r"\s*,\s*", given.get("RESOURCES", _default("RESOURCES")))
+    if tenants or "OPENBAO_AUTH" in given:
+        yield from _login(given)
+    for name in FOR_TENANTS if tenants else ():
+        if name not in given:
+            yield f"{name}: is required to serve tenants"
+    numbers = [given.get(name, _default(name)) for name in ("THREADS", "MAX_IN_FLIGHT")]
+    if all(number.isdecimal() for number in numbers) and int(numbers[0]) <= int(numbers[1]):
+        yield "THREADS: must be above MAX_IN_FLIGHT, or probes and customize would wait"
+
+
+def _login(given: Mapping[str, str]) -> Iterator[str]:
     auth = given.get("OPENBAO_AUTH", "kubernetes")
     for name in _NEEDED.get(auth, ()):
         if name not in given:
@@ -218,10 +209,10 @@ def _together(given: Mapping[str, str]) -> Iterator[str]:
     jwt = Path(given.get("OPENBAO_JWT_FILE", _default("OPENBAO_JWT_FILE")))
     if auth == "kubernetes" and not jwt.is_file():
         yield f"OPENBAO_JWT_FILE: there is no file {jwt}"
-    numbers = [given.get(name, _default(name)) for name in ("THREADS", "MAX_IN_FLIGHT")]
-    if all(number.isdecimal() for number in numbers) and int(numbers[0]) <= int(numbers[1]):
-        yield "THREADS: must be above MAX_IN_FLIGHT, or probes and customize would wait"
 
+
+FOR_TENANTS = ("OPENBAO_ADDRESS", "SECRET_STORE_NAME")
+"""What a Tenant cannot do without."""
 
 _NEEDED = {
     "kubernetes": ("OPENBAO_ROLE",),
@@ -232,12 +223,22 @@ _NEEDED = {
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One variable as the manual shows it; an empty default is none."""
+    """One variable as the manual shows it; an empty default is none.
+
+    Attributes:
+        required: "yes", or the resource that needs it, or empty.
+    """
 
     name: str
     default: str
     meaning: str
-    required: bool
+    required: str
+
+
+def _required(name: str, *, always: bool) -> str:
+    if always:
+        return "yes"
+    return "tenant" if name in FOR_TENANTS else ""
 
 
 SETTINGS = tuple(
@@ -245,7 +246,7 @@ SETTINGS = tuple(
         name=field.upper(),
         default="" if info.is_required() else _default(field),
         meaning=info.description or "",
-        required=info.is_required(),
+        required=_required(field.upper(), always=info.is_required()),
     )
     for field, info in Settings.model_fields.items()
 )

@@ -35,6 +35,7 @@ def test_the_least_settings_are_filled_up_with_defaults(
 ) -> None:
     assert Settings.from_env(environ).model_dump() == {
         "listen_address": "0.0.0.0:8080",
+        "resources": ("instance", "tenant", "initsql", "ingestion"),
         "log_level": "info",
         "hook_token_files": (tmp_path / "token",),
         "tls_cert_file": None,
@@ -61,6 +62,14 @@ def test_the_least_settings_are_filled_up_with_defaults(
         "secret_store_name": "openbao",
         "secret_store_kind": "SecretStore",
         "secret_refresh_interval": "1h",
+        "druid_ca_file": None,
+        "druid_secret_namespaces": (),
+        "init_sql_image": "database-hooks:0.1.0",
+        "init_sql_pull_policy": "IfNotPresent",
+        "init_sql_pull_secrets": (),
+        "init_sql_seconds": 3600,
+        "init_sql_cpu": "100m",
+        "init_sql_memory": "256Mi",
         "request_seconds": 20.0,
         "max_in_flight": 24,
         "threads": 32,
@@ -76,6 +85,7 @@ def test_an_empty_variable_counts_as_unset(environ: dict[str, str]) -> None:
     ("name", "text", "field", "expected"),
     [
         ("LISTEN_ADDRESS", "[::]:8443", "listen_address", "[::]:8443"),
+        ("RESOURCES", "tenant, ingestion", "resources", ("tenant", "ingestion")),
         ("LOG_LEVEL", "DEBUG", "log_level", "debug"),
         ("CONNECT_KEEPERS", "backup, Monitoring ", "connect_keepers", ("backup", "Monitoring")),
         ("SWEEP_SECONDS", "90.5", "sweep_seconds", 90.5),
@@ -95,6 +105,14 @@ def test_an_empty_variable_counts_as_unset(environ: dict[str, str]) -> None:
         ("SECRET_STORE_KIND", "ClusterSecretStore", "secret_store_kind", "ClusterSecretStore"),
         ("SECRET_REFRESH_INTERVAL", "1h30m", "secret_refresh_interval", "1h30m"),
         ("SECRET_REFRESH_INTERVAL", "0.5s", "secret_refresh_interval", "0.5s"),
+        ("DRUID_SECRET_NAMESPACES", "druid,ops", "druid_secret_namespaces", ("druid", "ops")),
+        (
+            "INIT_SQL_IMAGE",
+            "r.org:5000/hooks@sha256:0f",
+            "init_sql_image",
+            "r.org:5000/hooks@sha256:0f",
+        ),
+        ("INIT_SQL_MEMORY", "1.5Gi", "init_sql_memory", "1.5Gi"),
     ],
 )
 def test_good_values(
@@ -144,6 +162,13 @@ def test_good_values(
         ("SECRET_REFRESH_INTERVAL", "0s", "must be a Go duration above zero, as 1h or 90s"),
         ("SECRET_REFRESH_INTERVAL", "-1h", "must be a Go duration above zero, as 1h or 90s"),
         ("SECRET_REFRESH_INTERVAL", "1 h", "must be a Go duration above zero, as 1h or 90s"),
+        ("DRUID_CA_FILE", "/none", "there is no file /none"),
+        ("DRUID_SECRET_NAMESPACES", "druid,*", "must be the name of a namespace"),
+        ("INIT_SQL_IMAGE", "two words", "must be the name of an image"),
+        ("INIT_SQL_PULL_POLICY", "Often", "input should be 'Always', 'IfNotPresent' or 'Never'"),
+        ("INIT_SQL_PULL_SECRETS", "a/b", "must be the name of an object"),
+        ("INIT_SQL_SECONDS", "5", "input should be greater than or equal to 10"),
+        ("INIT_SQL_CPU", "much", "must be a Kubernetes quantity, as 128Mi"),
         ("REQUEST_SECONDS", "1", "input should be greater than or equal to 5"),
         ("MAX_IN_FLIGHT", "0", "input should be greater than or equal to 1"),
     ],
@@ -171,16 +196,29 @@ def test_settings_that_need_each_other(environ: dict[str, str], tmp_path: Path) 
     ]
 
 
+def test_openbao_is_needed_by_tenants_only(environ: dict[str, str]) -> None:
+    others = {name: text for name, text in environ.items() if not name.startswith("OPENBAO")}
+    del others["SECRET_STORE_NAME"]
+    assert Settings.from_env(others | {"RESOURCES": "instance,ingestion"}).openbao_address == ""
+    assert problems(others | {"RESOURCES": "ingestion, tenant"})[-2:] == [
+        "OPENBAO_ADDRESS: is required to serve tenants",
+        "SECRET_STORE_NAME: is required to serve tenants",
+    ]
+    assert problems(others | {"RESOURCES": "ingestion,druid"}) == [
+        "RESOURCES: input should be 'instance', 'tenant', 'initsql' or 'ingestion'"
+    ]
+
+
 def test_every_problem_is_told_at_once() -> None:
     found = problems({"LISTEN_ADDRESS": "x", "THREADS": "3", "OPENBAO_AUTH": "approle"})
     assert found == [
         "LISTEN_ADDRESS: must be host:port",
         "HOOK_TOKEN_FILES: is required",
         "CONTROLLER_NAMESPACE: is required",
-        "OPENBAO_ADDRESS: is required",
-        "SECRET_STORE_NAME: is required",
         "OPENBAO_ROLE_ID_FILE: is required with OPENBAO_AUTH=approle",
         "OPENBAO_SECRET_ID_FILE: is required with OPENBAO_AUTH=approle",
+        "OPENBAO_ADDRESS: is required to serve tenants",
+        "SECRET_STORE_NAME: is required to serve tenants",
         "THREADS: must be above MAX_IN_FLIGHT, or probes and customize would wait",
     ]
 

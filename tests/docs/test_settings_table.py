@@ -6,7 +6,7 @@ from tests.docs.pages import OPERATIONS, rows, section
 
 def documented() -> tuple[Setting, ...]:
     return tuple(
-        Setting(name.strip("`"), default.strip("`"), meaning, required == "yes")
+        Setting(name.strip("`"), default.strip("`"), meaning, required)
         for name, default, required, meaning in rows(section(OPERATIONS, "Settings"))
     )
 
