@@ -37,6 +37,7 @@ class KvStore:
         self._tokens = tokens
         self._mount = mount
         self._deadline = deadline
+        self._is_kv2 = False
 
     def read(self, path: str) -> Credential | None:
         """Read the current version: one request when there is one, three to call it absent."""
@@ -153,7 +154,9 @@ class KvStore:
         raise self._not_kv2()
 
     def _require_kv2(self) -> None:
-        """Ask what is mounted; any token with some right on the mount may."""
+        """Ask what is mounted, once a request; any token with some right on the mount may."""
+        if self._is_kv2:
+            return
         url = format_url("/v1/sys/internal/ui/mounts/{mount}", mount=self._mount)
         response = self._sent(lambda adapter: adapter.get(url))
         # The server forbids this for a mount that is not there.
@@ -163,6 +166,7 @@ class KvStore:
         options = data.get("options") or {}
         if data.get("type") != "kv" or options.get("version") != "2":
             raise self._not_kv2()
+        self._is_kv2 = True
 
     def _sent(self, send: _Send) -> requests.Response:
         """Send a request; when it is forbidden, once more with another token."""
