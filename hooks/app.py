@@ -21,9 +21,10 @@ import structlog
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from werkzeug.exceptions import HTTPException
 
-from hooks.core import contract, manifests
+from hooks.core import contract, decorator, manifests
 from hooks.core.contract import BadReply, BadRequest, Request, Response
 from hooks.core.deadline import REQUEST_SECONDS, Deadline
+from hooks.core.decorator import Decoration
 from hooks.core.manifests import Manifest
 from hooks.effects.ports import Services
 from hooks.telemetry import Metrics
@@ -48,10 +49,10 @@ class Controller(Protocol):
     def children(self) -> frozenset[tuple[str, str]]:
         """The (apiVersion, kind) pairs that its controller lists as children."""
 
-    def sync(self, request: Request, services: Services) -> Response:
+    def sync(self, request: Request, services: Services) -> Response | Decoration:
         """Bring the world nearer to spec and say how it is."""
 
-    def finalize(self, request: Request, services: Services) -> Response:
+    def finalize(self, request: Request, services: Services) -> Response | Decoration:
         """Take away what was made."""
 
     def customize(self, request: Request) -> list[Manifest]:
@@ -93,7 +94,10 @@ def answer(
         return Reply(json.dumps(document, sort_keys=True, separators=(",", ":")).encode())
     call = controller.finalize if hook == "finalize" else controller.sync
     response = call(request, services())
-    body = contract.render(response, kinds=controller.children, finalizing=request.finalizing)
+    if request.decorates != isinstance(response, Decoration):
+        # Answered loosely, a CompositeController would wipe a status that is not in its field.
+        raise BadRequest("a CompositeController calls a decorator's path, or the other way round")
+    body = decorator.render(response, kinds=controller.children, finalizing=request.finalizing)
     told = {"children": len(response.children), "resync": response.recheck}
     return Reply(body, told | ({"finalized": response.finalized} if request.finalizing else {}))
 

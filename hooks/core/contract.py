@@ -32,13 +32,19 @@ class BadReply(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One sync or finalize call (facts of `version: v2` hooks)."""
+    """One sync or finalize call (facts of `version: v2` hooks).
+
+    Attributes:
+        decorates: a DecoratorController asks: the parent is its `object`, the children are its
+            `attachments`. Its customize calls cannot be told from others.
+    """
 
     parent: Manifest
     children: Objects = field(default_factory=dict)
     related: Objects = field(default_factory=dict)
     finalizing: bool = False
     controller: Manifest = field(default_factory=dict)
+    decorates: bool = False
 
     def observed(self) -> Iterator[Manifest]:
         """Yield every observed child, terminating ones too."""
@@ -75,7 +81,8 @@ def parse(body: bytes) -> Request:
         raise BadRequest("the body is not JSON") from error
     if not isinstance(document, dict):
         raise BadRequest("the body is not a JSON object")
-    parent = document.get("parent")
+    decorates = "object" in document
+    parent = document.get("object" if decorates else "parent")
     if not isinstance(parent, dict) or not isinstance(parent.get("metadata"), dict):
         raise BadRequest("parent is missing or not an object with metadata")
     if not manifests.name(parent):
@@ -85,10 +92,11 @@ def parse(body: bytes) -> Request:
         raise BadRequest("finalizing is not a boolean")
     return Request(
         parent=parent,
-        children=_objects(document, "children"),
+        children=_objects(document, "attachments" if decorates else "children"),
         related=_objects(document, "related"),
         finalizing=finalizing,
         controller=document.get("controller") or {},
+        decorates=decorates,
     )
 
 
@@ -114,14 +122,23 @@ def render(response: Response, *, kinds: frozenset[tuple[str, str]], finalizing:
     Raises:
         BadReply: the answer would crash Metacontroller or delete what it must not.
     """
-    for problem in _problems(response, kinds, finalizing=finalizing):
-        raise BadReply(problem)
+    check(response, kinds=kinds, finalizing=finalizing)
     document: Manifest = {"status": response.status, "children": list(response.children)}
     if response.recheck is not None and response.recheck > 0:
         document["resyncAfterSeconds"] = response.recheck
     if finalizing:
         document["finalized"] = response.finalized
     return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+
+
+def check(response: Response, *, kinds: frozenset[tuple[str, str]], finalizing: bool) -> None:
+    """Refuse an answer that would do harm; see render.
+
+    Raises:
+        BadReply: with the first problem.
+    """
+    for problem in _problems(response, kinds, finalizing=finalizing):
+        raise BadReply(problem)
 
 
 def _problems(
