@@ -24,7 +24,7 @@ from hooks.effects.kubernetes.reader import Reader
 from hooks.effects.kubernetes.transport import SYSTEM
 from hooks.effects.ports.kubernetes import Kubernetes
 
-__all__ = ["KubernetesApi", "connect"]
+__all__ = ["KubernetesApi", "client", "connect"]
 
 _CONNECTIONS = 32
 
@@ -42,7 +42,12 @@ class KubernetesApi:
 
 
 def connect(kubeconfig: Path | None) -> KubernetesApi:
-    """Return the API server of a kubeconfig file, or the one that runs this Pod.
+    """Return the API server of a kubeconfig file, or the one that runs this Pod; see `client`."""
+    return KubernetesApi(client(kubeconfig))
+
+
+def client(kubeconfig: Path | None) -> ApiClient:
+    """Return a client of the API server of a kubeconfig file, or of the one that runs this Pod.
 
     Raises:
         Misconfigured: the kubeconfig cannot be used, or we run in no Pod.
@@ -59,7 +64,7 @@ def connect(kubeconfig: Path | None) -> KubernetesApi:
         what = "the Pod's ServiceAccount" if kubeconfig is None else "the kubeconfig"
         # The cause may quote the file, which holds credentials.
         raise Misconfigured(SYSTEM, f"{what} is missing or cannot be used") from None
-    return KubernetesApi(ApiClient(configuration))
+    return ApiClient(configuration)
 
 
 def _load(kubeconfig: Path | None, configuration: Configuration) -> None:

@@ -63,8 +63,13 @@ class Reader:
         found = self.get(_SECRETS, name, namespace)
         if found is None:
             return None
-        owner = manifests.controller_uid(found)
-        return Secret(name, manifests.uid(found), owner, _decoded(found))
+        return Secret(
+            name,
+            manifests.uid(found),
+            manifests.controller_uid(found),
+            _decoded(found),
+            str(manifests.metadata(found).get("resourceVersion") or ""),
+        )
 
     def list(self, resource: Resource, *, fields: Mapping[str, str] | None = None) -> _Manifests:
         """List metadata of all objects in all namespaces, every page or none."""

@@ -25,12 +25,13 @@ EXTERNAL_SECRETS = Resource("external-secrets.io", "v1", "externalsecrets")
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A Kubernetes Secret: decoded data, and who controls it."""
+    """A Kubernetes Secret: decoded data, who controls it, and the version that tells a change."""
 
     name: str
     uid: str
     controller_uid: str | None
     data: Mapping[str, bytes] = field(repr=False)
+    version: str = ""
 
 
 class Kubernetes(Protocol):

@@ -104,8 +104,8 @@ def test_no_name_is_not_the_list(kubernetes: Kubernetes) -> None:
 def test_a_secret_is_decoded(kubernetes: Kubernetes, cluster: MemoryCluster) -> None:
     data = {"username": b"orders", "password": b"\x00\xff:p\xc3\xa4ss", "empty": b""}
     created = cluster.create(secret("login", data))
-    uid = created["metadata"]["uid"]
-    assert kubernetes.secret("shop", "login") == Secret("login", uid, None, data)
+    uid, version = created["metadata"]["uid"], created["metadata"]["resourceVersion"]
+    assert kubernetes.secret("shop", "login") == Secret("login", uid, None, data, version)
 
 
 def test_a_secret_says_who_controls_it(kubernetes: Kubernetes, cluster: MemoryCluster) -> None:
@@ -121,8 +121,9 @@ def test_a_secret_says_who_controls_it(kubernetes: Kubernetes, cluster: MemoryCl
         },
     ]
     created = cluster.create(secret("login", None, ownerReferences=references))
-    uid = created["metadata"]["uid"]
-    assert kubernetes.secret("shop", "login") == Secret("login", uid, owner, {})
+    found = kubernetes.secret("shop", "login")
+    assert found is not None
+    assert found == Secret("login", created["metadata"]["uid"], owner, {}, found.version)
 
 
 def test_a_secret_that_is_not_there_is_absent(kubernetes: Kubernetes) -> None:
