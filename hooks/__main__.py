@@ -14,16 +14,21 @@ from pathlib import Path
 
 import flask
 
-from hooks import server, telemetry
-from hooks.app import answer
+from hooks import recordings, server, telemetry
+from hooks.app import Hook, answer
 from hooks.core import contract
 from hooks.core.contract import BadReply, BadRequest
 from hooks.core.deadline import Deadline
 from hooks.core.errors import EffectError
+from hooks.recordings import BadRecording
 from hooks.settings import Settings, SettingsError
 
 BUG = 1
 USAGE = 2
+
+
+class UnknownResource(Exception):
+    """No such resource is served."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,6 +56,10 @@ def _parser() -> argparse.ArgumentParser:
         once = commands.add_parser(hook, help=f"answer the {hook} request on standard input")
         once.add_argument("resource", metavar="RESOURCE", help="as in the path: instance, tenant")
         once.set_defaults(run=_answer, hook=hook)
+    again = commands.add_parser("replay", help="answer recorded calls, show what differs")
+    again.add_argument("paths", nargs="+", type=Path, metavar="FILE", help="recorded calls, JSON")
+    again.set_defaults(run=_replay)
+    _add_init_sql(commands.add_parser("run-init-sql", help="what an init-SQL Job does"))
     registry = commands.add_parser("registry", help="repair the ownership registry")
     repairs = registry.add_subparsers(required=True, metavar="ACTION")
     rebind = repairs.add_parser("rebind", help="after a restore: accept new OIDs, a new Instance")
@@ -66,6 +75,33 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_init_sql(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--mode", choices=("composite", "decorator"), required=True)
+    parser.add_argument("--namespace", required=True)
+    parser.add_argument("--cluster", required=True, help="the PostgresCluster")
+    parser.add_argument("--digest", required=True, help="of the SQL that was judged")
+    parser.add_argument("--seconds", type=int, required=True, help="after which the Job is stopped")
+    parser.add_argument("--pod", action="append", default=[], help="where the SQL may be run")
+    parser.add_argument("--termination-log", type=Path, required=True, metavar="FILE")
+    parser.set_defaults(run=_init_sql)
+
+
+def _init_sql(arguments: argparse.Namespace) -> int:
+    from hooks import initsql_job  # noqa: PLC0415  serve must not import it here, see _build
+    from hooks.initsql.attempt import Order  # noqa: PLC0415  the same
+
+    order = Order(
+        mode=arguments.mode,
+        namespace=arguments.namespace,
+        cluster=arguments.cluster,
+        digest=arguments.digest,
+        pods=frozenset(arguments.pod),
+    )
+    return initsql_job.run(
+        order, seconds=arguments.seconds, termination_log=arguments.termination_log
+    )
+
+
 def _serve(_arguments: argparse.Namespace) -> int:
     server.serve(Settings.from_process(), _build)
     return 0
@@ -78,29 +114,50 @@ def _build(settings: Settings, ready: Callable[[], bool]) -> flask.Flask:
 
 
 def _answer(arguments: argparse.Namespace) -> int:
+    try:
+        body = _answered(arguments.resource, arguments.hook, sys.stdin.buffer.read)
+    except (UnknownResource, BadRequest, EffectError) as error:
+        return _complain(str(error))
+    except BadReply as error:
+        return _complain(f"the answer would do harm: {error}", code=BUG)
+    sys.stdout.buffer.write(body + b"\n")
+    return 0
+
+
+def _answered(resource: str, hook: Hook, read: Callable[[], bytes]) -> bytes:
+    """Answer one call in this process.
+
+    Raises:
+        UnknownResource: it is not served.
+    """
     from hooks import wsgi  # noqa: PLC0415  serve must not import it here, see _build
 
     settings = Settings.from_process()
     telemetry.setup(settings.log_level, stream=sys.stderr)
     effects = telemetry.Effects(telemetry.Metrics())
     known = {each.resource: each for each in wsgi.controllers(settings, effects)}
-    controller = known.get(arguments.resource)
-    if controller is None:
-        return _complain(f"there is no resource {arguments.resource}; there are {', '.join(known)}")
-    try:
-        request = contract.parse(sys.stdin.buffer.read())
-        reply = answer(
-            controller,
-            arguments.hook,
-            request,
-            lambda: wsgi.services(settings)(Deadline(settings.request_seconds)),
-        )
-    except (BadRequest, EffectError) as error:
-        return _complain(str(error))
-    except BadReply as error:
-        return _complain(f"the answer would do harm: {error}", code=BUG)
-    sys.stdout.buffer.write(reply.body + b"\n")
-    return 0
+    if resource not in known:
+        raise UnknownResource(f"there is no resource {resource}; there are {', '.join(known)}")
+    return answer(
+        known[resource],
+        hook,
+        contract.parse(read()),
+        lambda: wsgi.services(settings)(Deadline(settings.request_seconds)),
+    ).body
+
+
+def _replay(arguments: argparse.Namespace) -> int:
+    differ = False
+    for path in arguments.paths:
+        try:
+            recording = recordings.read(path)
+            body = _answered(recording.resource, recording.hook, recording.body)
+        except (BadRecording, UnknownResource, BadRequest, EffectError) as error:
+            return _complain(f"{path}: {error}")
+        difference = recording.differences(body)
+        print(difference or f"{path}: the same answer")  # noqa: T201  for who typed the command
+        differ = differ or bool(difference)
+    return 1 if differ else 0
 
 
 def _rebind(arguments: argparse.Namespace) -> int:

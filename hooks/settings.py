@@ -16,6 +16,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from hooks import __version__
 from hooks.setting_values import (
     Address,
     Duration,
@@ -120,7 +121,8 @@ class Settings(BaseModel):
         Field((), description="other namespaces that a DruidIngestion may take its login from")
     )
     init_sql_image: Image = Field(
-        "database-hooks:0.1.0", description="image of the init-SQL Jobs; the one that this runs as"
+        f"database-hooks:{__version__}",
+        description="image of the init-SQL Jobs; the one that this runs as",
     )
     init_sql_pull_policy: Literal["Always", "IfNotPresent", "Never"] = Field(
         "IfNotPresent", description="imagePullPolicy of the Jobs: Always, IfNotPresent or Never"
@@ -129,7 +131,7 @@ class Settings(BaseModel):
         (), description="imagePullSecrets of the Jobs, in the cluster's namespace"
     )
     init_sql_seconds: int = Field(
-        3600, ge=10, le=604800, description="seconds after which a Job is stopped"
+        3600, ge=60, le=604800, description="seconds after which a Job is stopped"
     )
     init_sql_cpu: Quantity = Field("100m", description="CPU that a Job requests")
     init_sql_memory: Quantity = Field("256Mi", description="memory that a Job may use")

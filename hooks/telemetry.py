@@ -12,12 +12,13 @@ import logging
 import re
 import sys
 from collections.abc import Mapping, MutableMapping
-from importlib import metadata
 from typing import TextIO
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from structlog.typing import EventDict, Processor, WrappedLogger
+
+from hooks import __version__
 
 MASK = "***"
 
@@ -145,14 +146,6 @@ def _arguments(value: object) -> dict[str, object]:
     }
 
 
-def version() -> str:
-    """Return the version of this program; "unknown" when it runs from a bare source tree."""
-    try:
-        return metadata.version("database-hooks")
-    except metadata.PackageNotFoundError:
-        return "unknown"
-
-
 class Metrics:
     """The metrics of one process, in a registry of their own.
 
@@ -184,7 +177,7 @@ class Metrics:
             registry=self.registry,
         )
         build = Gauge("hooks_build_info", "Always 1", ("version",), registry=self.registry)
-        build.labels(version()).set(1)
+        build.labels(__version__).set(1)
 
 
 class Effects:

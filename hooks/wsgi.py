@@ -14,9 +14,14 @@ from hooks.app import Controller, Limits, create_app
 from hooks.core.deadline import Deadline
 from hooks.effects import druid, kubernetes, openbao, postgres
 from hooks.effects.ports import Services
+from hooks.ingestion.hooks import IngestionHooks
+from hooks.ingestion.model import Config as IngestionConfig
+from hooks.initsql.hooks import InitSqlHooks
+from hooks.initsql.model import Config as InitSqlConfig
+from hooks.initsql.pgo import InitSqlPgoHooks
 from hooks.instance.hooks import InstanceHooks
 from hooks.instance.model import Config as InstanceConfig
-from hooks.settings import Settings
+from hooks.settings import ResourceName, Settings
 from hooks.telemetry import Effects, Metrics
 from hooks.tenant import rebind as rebinding
 from hooks.tenant.hooks import TenantHooks
@@ -46,19 +51,39 @@ def build(settings: Settings, ready: Callable[[], bool]) -> flask.Flask:
 
 
 def controllers(settings: Settings, effects: Effects) -> tuple[Controller, ...]:
-    """Make the resources' hooks; none of them talks to anything yet."""
-    return (
-        InstanceHooks(
-            InstanceConfig(
-                controller_namespace=settings.controller_namespace,
-                sweep_seconds=settings.sweep_seconds,
-            ),
-            partial(effects, "instance"),
-        ),
-        TenantHooks(
-            tenant_config(settings),
-            partial(effects, "tenant"),
-        ),
+    """Make the hooks of the resources that are served; none of them talks to anything yet."""
+    init_sql = _init_sql_config(settings)
+    known: tuple[tuple[ResourceName, Controller], ...] = (
+        ("instance", InstanceHooks(_instance_config(settings), partial(effects, "instance"))),
+        ("tenant", TenantHooks(tenant_config(settings), partial(effects, "tenant"))),
+        ("initsql", InitSqlHooks(init_sql, partial(effects, "initsql"))),
+        ("initsql", InitSqlPgoHooks(init_sql, partial(effects, "initsql-pgo"))),
+        ("ingestion", IngestionHooks(_ingestion_config(settings), partial(effects, "ingestion"))),
+    )
+    return tuple(hooks for resource, hooks in known if resource in settings.resources)
+
+
+def _instance_config(settings: Settings) -> InstanceConfig:
+    return InstanceConfig(
+        controller_namespace=settings.controller_namespace, sweep_seconds=settings.sweep_seconds
+    )
+
+
+def _init_sql_config(settings: Settings) -> InitSqlConfig:
+    return InitSqlConfig(
+        image=settings.init_sql_image,
+        pull_policy=settings.init_sql_pull_policy,
+        pull_secrets=settings.init_sql_pull_secrets,
+        deadline_seconds=settings.init_sql_seconds,
+        cpu=settings.init_sql_cpu,
+        memory=settings.init_sql_memory,
+    )
+
+
+def _ingestion_config(settings: Settings) -> IngestionConfig:
+    return IngestionConfig(
+        controller_namespace=settings.controller_namespace,
+        secret_namespaces=frozenset(settings.druid_secret_namespaces),
     )
 
 

@@ -43,9 +43,9 @@ def test_every_problem_of_the_settings_is_listed_and_the_exit_code_is_2(command:
         "hooks: LISTEN_ADDRESS: must be host:port",
         "hooks: HOOK_TOKEN_FILES: is required",
         "hooks: CONTROLLER_NAMESPACE: is required",
-        "hooks: OPENBAO_ADDRESS: is required",
-        "hooks: SECRET_STORE_NAME: is required",
         "hooks: OPENBAO_TOKEN_FILE: is required with OPENBAO_AUTH=token",
+        "hooks: OPENBAO_ADDRESS: is required to serve tenants",
+        "hooks: SECRET_STORE_NAME: is required to serve tenants",
     ]
 
 
@@ -80,10 +80,86 @@ def test_a_request_that_is_none_is_exit_code_2(tmp_path: Path) -> None:
 def test_an_unknown_resource_is_told_which_there_are(tmp_path: Path) -> None:
     ended = hooks("sync", "table", env=environ(tmp_path))
     assert ended.returncode == 2
-    assert ended.stderr == "hooks: there is no resource table; there are instance, tenant\n"
+    assert ended.stderr == (
+        "hooks: there is no resource table; there are"
+        " instance, tenant, initsql, initsql-pgo, ingestion\n"
+    )
+
+
+def test_a_resource_that_is_not_served_is_none(tmp_path: Path) -> None:
+    ended = hooks("sync", "tenant", env=environ(tmp_path) | {"RESOURCES": "initsql,ingestion"})
+    assert ended.returncode == 2
+    assert ended.stderr == (
+        "hooks: there is no resource tenant; there are initsql, initsql-pgo, ingestion\n"
+    )
 
 
 def test_sync_outside_of_a_cluster_says_what_is_missing(tmp_path: Path) -> None:
     ended = hooks("sync", "tenant", env=environ(tmp_path), stdin=json.dumps({"parent": TENANT}))
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.startswith("hooks: Kubernetes: the Pod's ServiceAccount is missing")
+
+
+INIT_SQL = [
+    "--mode=composite",
+    "--namespace=team-a",
+    "--cluster=hippo",
+    "--digest=abc",
+    "--pod=hippo-0",
+]
+
+
+def test_an_init_sql_job_that_reaches_nothing_says_try_again(tmp_path: Path) -> None:
+    log = tmp_path / "termination-log"
+    ended = hooks("run-init-sql", *INIT_SQL, "--seconds=60", f"--termination-log={log}")
+    assert (ended.returncode, ended.stderr) == (75, "")
+    assert json.loads(log.read_text()) == {
+        "result": "again",
+        "detail": "Kubernetes: the Pod's ServiceAccount is missing or cannot be used",
+        "sqlstate": "",
+        "line": 0,
+    }
+    assert ended.stdout == log.read_text() + "\n"
+
+
+def test_an_init_sql_job_without_its_arguments_is_exit_code_2() -> None:
+    assert hooks("run-init-sql", *INIT_SQL).returncode == 2
+
+
+def test_a_recorded_call_that_is_answered_alike_is_told_so(tmp_path: Path) -> None:
+    recorded = recording(tmp_path, names=["main"])
+    ended = hooks("replay", str(recorded), env=environ(tmp_path))
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout == f"{recorded}: the same answer\n"
+
+
+def test_a_recorded_call_that_is_answered_otherwise_shows_the_difference(tmp_path: Path) -> None:
+    recorded = recording(tmp_path, names=["other"])
+    ended = hooks("replay", str(recorded), env=environ(tmp_path))
+    assert ended.returncode == 1
+    changed = [line.strip() for line in ended.stdout.splitlines() if line[:1] in "-+"]
+    assert changed == ["--- recorded", "+++ answered", '-        "other"', '+        "main"']
+
+
+def test_a_file_that_is_no_recording_is_exit_code_2(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text("{}")
+    ended = hooks("replay", str(tmp_path / "x.json"), env=environ(tmp_path))
+    assert ended.returncode == 2
+    assert ended.stderr == f"hooks: {tmp_path}/x.json: resource is missing or not a string\n"
+
+
+def recording(directory: Path, *, names: list[str]) -> Path:
+    rule = {
+        "apiVersion": "database.ddupan.top/v1alpha1",
+        "resource": "postgresqlinstances",
+        "names": names,
+    }
+    call = {
+        "resource": "tenant",
+        "hook": "customize",
+        "request": {"parent": TENANT},
+        "answer": {"relatedResources": [rule]},
+    }
+    path = directory / "call.json"
+    path.write_text(json.dumps(call))
+    return path

@@ -167,7 +167,7 @@ def test_good_values(
         ("INIT_SQL_IMAGE", "two words", "must be the name of an image"),
         ("INIT_SQL_PULL_POLICY", "Often", "input should be 'Always', 'IfNotPresent' or 'Never'"),
         ("INIT_SQL_PULL_SECRETS", "a/b", "must be the name of an object"),
-        ("INIT_SQL_SECONDS", "5", "input should be greater than or equal to 10"),
+        ("INIT_SQL_SECONDS", "59", "input should be greater than or equal to 60"),
         ("INIT_SQL_CPU", "much", "must be a Kubernetes quantity, as 128Mi"),
         ("REQUEST_SECONDS", "1", "input should be greater than or equal to 5"),
         ("MAX_IN_FLIGHT", "0", "input should be greater than or equal to 1"),
