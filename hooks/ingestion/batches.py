@@ -9,8 +9,6 @@ from hooks.ingestion.reasons import TASK_FAILED, TASK_LOST, TASK_RUNNING
 from hooks.ingestion.record import Record
 from hooks.ingestion.refusals import hadoop
 
-LOOK_AGAIN = 10.0
-
 
 def ended(entry: Record, facts: Facts) -> Verdict[Action]:
     """Judge the current task."""
@@ -18,7 +16,7 @@ def ended(entry: Record, facts: Facts) -> Verdict[Action]:
         return Met()
     if entry.state in ("Running", "Stopping"):
         held = "; it was submitted before spec.suspend, and runs on" if facts.spec.suspend else ""
-        return Wait(TASK_RUNNING, f"task {entry.id} is running{held}", recheck=LOOK_AGAIN)
+        return Wait(TASK_RUNNING, f"task {entry.id} is running{held}")
     if facts.retry_in is not None:
         message = f"{_failure(entry)}. It is run again, as spec.retryPolicy says"
         reason = TASK_LOST if entry.state == "Lost" else TASK_FAILED

@@ -76,10 +76,15 @@ def sql_suitable(facts: Facts) -> Verdict[Attempt]:
 
 
 def instance_writable(facts: Facts) -> Verdict[Attempt]:
-    """There is a primary; which one it is, the Job looks up again."""
-    if facts.instances.writable_pod(DATABASE) is None:
-        return Wait(reasons.RECONCILING, "no running instance takes writes")
-    return Met()
+    """There is a primary; which one it is, the Job looks up again.
+
+    What the last attempt came to is still told while there is none: it may have ended the primary.
+    """
+    if facts.instances.writable_pod(DATABASE) is not None:
+        return Met()
+    last = last_failed(facts.jobs)
+    reason, before = failure(last) if last else (reasons.RECONCILING, "")
+    return Wait(reason, f"{before}{before and '; '}no running instance takes writes")
 
 
 def attempt_made(facts: Facts) -> Verdict[Attempt]:
@@ -154,7 +159,7 @@ ATTEMPTS: tuple[Gate[Facts, Attempt], ...] = (
     Gate("ClusterActive", cluster_active),
     Gate("SQLReadable", sql_readable),
     Gate("SQLSuitable", sql_suitable),
-    Gate("InstanceWritable", instance_writable),
+    Gate("InstanceWritable", instance_writable, reasons=reasons.FAILURES),
     Gate("AttemptMade", attempt_made, reasons=reasons.FAILURES),
 )
 

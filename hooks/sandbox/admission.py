@@ -14,7 +14,7 @@ import json
 from typing import TYPE_CHECKING
 
 from hooks.sandbox.kinds import SECRET, ApiError, bad_request, conflict, invalid
-from hooks.sandbox.openapi import Problem
+from hooks.sandbox.openapi import Problem, shown
 from hooks.sandbox.validation import metadata_problems
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def updated(resource: Resource, obj: Manifest, old: Manifest) -> Manifest:
     if resource.has_status:
         _inherit(obj, old, ("status",))
     result = _checked(resource, obj, old)
-    if resource.custom and not same(_content(result), _content(old)):
+    if resource.has_generation and not same(_content(result), _content(old)):
         result["metadata"]["generation"] += 1
     return result
 
@@ -152,7 +152,7 @@ def _require_same(resource: Resource, obj: Manifest, old: Manifest) -> None:
         why = f"UID in precondition: {written['uid']}, UID in object meta: {stored['uid']}"
         raise conflict(kind, name, f"Precondition failed: {why}")
     version = written.get("resourceVersion")
-    if resource.custom and not version:
+    if resource.needs_version and not version:
         text = 'Invalid value: "": must be specified for an update'
         raise invalid(kind, name, [Problem("metadata.resourceVersion", text)])
     if version and version != stored["resourceVersion"]:
@@ -169,6 +169,7 @@ def _checked(resource: Resource, obj: Manifest, old: Manifest | None) -> Manifes
             meta.pop(key, None)
     resource.schema.prepare(obj)
     problems = metadata_problems(obj, old) + resource.schema.problems(obj, old)
+    problems += _changed(resource, obj, old) if old is not None else []
     if problems and old is not None:
         # Ratcheting: what was wrong before and is not changed does not stop an update.
         before = resource.schema.problems(old)
@@ -178,6 +179,23 @@ def _checked(resource: Resource, obj: Manifest, old: Manifest | None) -> Manifes
     if resource.kind == SECRET:
         _encode_string_data(obj)
     return obj
+
+
+def _changed(resource: Resource, obj: Manifest, old: Manifest) -> list[Problem]:
+    """List what is immutable and another value now."""
+    found = []
+    for path in resource.immutable:
+        value, before = (_at(one, path) for one in (obj, old))
+        if json.dumps(value, sort_keys=True) != json.dumps(before, sort_keys=True):
+            found.append(Problem(path, f"Invalid value: {shown(value)}: field is immutable"))
+    return found
+
+
+def _at(obj: Manifest, path: str) -> object:
+    value: object = obj
+    for step in path.split("."):
+        value = value.get(step) if isinstance(value, dict) else None
+    return value
 
 
 def _encode_string_data(secret: Manifest) -> None:

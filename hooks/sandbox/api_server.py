@@ -1,8 +1,8 @@
 """Serve a MemoryCluster over HTTPS on loopback, for the real Kubernetes client.
 
-Idea: sockets, TLS, tokens and faults live here; what a request means is rest.py. A thread serves a
-connection; closing the server also drops the connections that clients keep alive, so nobody goes
-on talking to a server that is down.
+Idea: sockets, TLS, tokens and faults live here; what a request means is rest.py, and for commands
+in Pods exec_service.py. A thread serves a connection; closing the server also drops the connections
+that clients keep alive, so nobody goes on talking to a server that is down.
 
 Limits: tokens are compared plainly, request bodies need a Content-Length.
 """
@@ -13,6 +13,7 @@ import base64
 import contextlib
 import json
 import os
+import secrets
 import socket
 import ssl
 import sys
@@ -22,7 +23,10 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import yaml
+from wsproto.utilities import generate_accept_token
 
+from hooks.sandbox.authorization import service_account
+from hooks.sandbox.exec_service import ExecService, Session
 from hooks.sandbox.kinds import ApiError
 from hooks.sandbox.rest import Api, Request, failure
 
@@ -42,12 +46,14 @@ if TYPE_CHECKING:
     _Raw = socket.socket | tuple[bytes, socket.socket]  # what socketserver may hand over
 
 _POLL_SECONDS = 0.02
+_UNAUTHORIZED = (401, failure(ApiError(401, "Unauthorized", "Unauthorized")))
 
 
 class ApiServer:
     """The double as a server; a context manager.
 
     `api.allow` decides who may do what, `faults` what goes wrong; both may be exchanged any time.
+    `exec` is where commands in Pods run.
     """
 
     def __init__(
@@ -59,7 +65,8 @@ class ApiServer:
         tokens: Mapping[str, str],
     ) -> None:
         self.api = Api(cluster)
-        self.tokens = tokens
+        self.exec = ExecService(cluster, self.api)
+        self.tokens = dict(tokens)
         self.faults: Fault = lambda _method, _path: None
         self._ca_file = ca_file
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -90,6 +97,7 @@ class ApiServer:
         """Stop, and drop every connection."""
         self._server.shutdown()
         self._server.server_close()
+        self.exec.close()
         self._server.drop_connections()
         self._thread.join()
 
@@ -116,6 +124,16 @@ class ApiServer:
             yaml.safe_dump(config, file)
         return path
 
+    def issue_token(self, namespace: str, account: str) -> str:
+        """Return a new token of a ServiceAccount; what it may do is for Roles to say."""
+        token = secrets.token_urlsafe(24)
+        self.tokens[token] = service_account(namespace, account)
+        return token
+
+    def revoke_token(self, token: str) -> None:
+        """Know a token no more."""
+        self.tokens.pop(token, None)
+
     def respond(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes
     ) -> tuple[int, Manifest] | None:
@@ -125,13 +143,28 @@ class ApiServer:
         fault = self.faults(method, path)
         if isinstance(fault, int):
             return fault, failure(ApiError(fault, "InternalError", "a fault was asked for"))
-        scheme, _, token = headers.get("Authorization", "").partition(" ")
-        user = self.tokens.get(token) if scheme.lower() == "bearer" else None
+        user = self._user(headers)
         if user is None:
-            return 401, failure(ApiError(401, "Unauthorized", "Unauthorized"))
+            return _UNAUTHORIZED
         query = dict(parse_qsl(url.query, keep_blank_values=True))
         answer = self.api.answer(Request(user, method, path, query, headers, body))
         return None if fault == "close" else answer
+
+    def upgrade(self, target: str, headers: Mapping[str, str]) -> Session | tuple[int, Manifest]:
+        """Judge a request for a WebSocket; a session, or the answer that refuses it."""
+        url = urlsplit(target)
+        user = self._user(headers)
+        if user is None:
+            return _UNAUTHORIZED
+        offered = [name.strip() for name in headers.get("Sec-Websocket-Protocol", "").split(",")]
+        try:
+            return self.exec.admit(user, unquote(url.path), url.query, offered)
+        except ApiError as error:
+            return error.status, failure(error)
+
+    def _user(self, headers: Mapping[str, str]) -> str | None:
+        scheme, _, token = headers.get("Authorization", "").partition(" ")
+        return self.tokens.get(token) if scheme.lower() == "bearer" else None
 
 
 class _Server(ThreadingHTTPServer):
@@ -167,6 +200,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
+    connection: ssl.SSLSocket
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     server: _Server
@@ -174,11 +208,32 @@ class _Handler(BaseHTTPRequestHandler):
     def _serve(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         headers = {name.title(): value for name, value in self.headers.items()}
+        if headers.get("Upgrade", "").lower() == "websocket":
+            self._upgrade(headers)
+            return
         answer = self.server.owner.respond(self.command, self.path, headers, body)
         if answer is None:
             self.close_connection = True
+        else:
+            self._answer(*answer)
+
+    def _upgrade(self, headers: Mapping[str, str]) -> None:
+        """Shake hands for a WebSocket and serve it; the connection is of no other use then."""
+        self.close_connection = True
+        session = self.server.owner.upgrade(self.path, headers)
+        if not isinstance(session, Session):
+            self._answer(*session)
             return
-        status, obj = answer
+        key = headers.get("Sec-Websocket-Key", "").encode()
+        self.send_response(101)
+        self.send_header("Upgrade", "websocket")
+        self.send_header("Connection", "Upgrade")
+        self.send_header("Sec-WebSocket-Accept", generate_accept_token(key).decode())
+        self.send_header("Sec-WebSocket-Protocol", session.protocol)
+        self.end_headers()
+        session.serve(self.connection)
+
+    def _answer(self, status: int, obj: Manifest) -> None:
         content = json.dumps(obj).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from hooks.core import manifests
 from hooks.sandbox import admission, garbage
+from hooks.sandbox.builtin import BUILTIN, complete
 from hooks.sandbox.kinds import (
-    BUILTIN,
     CONFIG_MAP,
     EVENT,
     EXTERNAL_SECRET,
@@ -226,8 +226,9 @@ class MemoryCluster:
         if self._store.get(key) is not None:
             raise already_exists(resource.kind, key[2])
         meta |= {"uid": str(uuid.uuid4()), "creationTimestamp": self._now()}
-        if resource.custom:
+        if resource.has_generation:
             meta["generation"] = 1
+        complete(new)
         if resource.kind == NAMESPACE:
             new["status"] = {"phase": "Active"}
         return self._store.put(key, new)

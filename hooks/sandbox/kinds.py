@@ -1,7 +1,7 @@
 """What the API double knows of each kind, and the errors it answers with.
 
-Idea: a built-in kind is described like a CRD, so one code path serves both. `ApiError` carries
-what a Status object carries.
+Idea: a built-in kind (builtin.py) is described like a CRD, so one code path serves both.
+`ApiError` carries what a Status object carries.
 
 Limits: one served version is as good as another; there is no conversion.
 """
@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from hooks.sandbox.validation import PRESERVE, ObjectSchema
+from hooks.sandbox.validation import ObjectSchema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -104,15 +104,21 @@ def invalid(kind: Kind, name: str, problems: Iterable[Problem]) -> ApiError:
 class Resource:
     """A kind and how the server treats it.
 
-    `custom` kinds have a generation and are only updated with a resourceVersion; `selectable` are
-    the paths that a field selector may name beside metadata.name and metadata.namespace.
+    Attributes:
+        has_status: status is a subresource.
+        has_generation: metadata.generation counts the changes of spec.
+        needs_version: an update without a resourceVersion is refused.
+        selectable: what a field selector may name beside metadata.name and metadata.namespace.
+        immutable: paths to what no update may change.
     """
 
     kind: Kind
     schema: ObjectSchema
     has_status: bool
-    custom: bool = True
+    has_generation: bool = True
+    needs_version: bool = True
     selectable: tuple[str, ...] = ()
+    immutable: tuple[str, ...] = ()
 
 
 def resources_of(crd: Manifest) -> Iterator[Resource]:
@@ -162,38 +168,9 @@ EVENT = Kind("v1", "Event", "events", namespaced=True)
 EXTERNAL_SECRET = Kind(
     "external-secrets.io/v1", "ExternalSecret", "externalsecrets", namespaced=True
 )
-
-_TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
-_ANYTHING = {"type": "object", PRESERVE: True}
-
-
-def _object(**properties: Any) -> ObjectSchema:  # noqa: ANN401 - schemas are untyped, as manifests
-    return ObjectSchema({"type": "object", "properties": properties})
-
-
-BUILTIN = (
-    Resource(
-        SECRET,
-        _object(
-            data=_TEXTS,
-            stringData=_TEXTS,
-            type={"type": "string", "default": "Opaque"},
-            immutable={"type": "boolean"},
-        ),
-        has_status=False,
-        custom=False,
-    ),
-    Resource(
-        CONFIG_MAP,
-        _object(data=_TEXTS, binaryData=_TEXTS, immutable={"type": "boolean"}),
-        has_status=False,
-        custom=False,
-    ),
-    Resource(NAMESPACE, _object(spec=_ANYTHING, status=_ANYTHING), has_status=True, custom=False),
-    Resource(EVENT, ObjectSchema(_ANYTHING), has_status=False, custom=False),
-    Resource(
-        EXTERNAL_SECRET,
-        _object(spec=_ANYTHING, status=_ANYTHING),
-        has_status=True,
-    ),
-)
+SERVICE = Kind("v1", "Service", "services", namespaced=True)
+SERVICE_ACCOUNT = Kind("v1", "ServiceAccount", "serviceaccounts", namespaced=True)
+POD = Kind("v1", "Pod", "pods", namespaced=True)
+JOB = Kind("batch/v1", "Job", "jobs", namespaced=True)
+ROLE = Kind("rbac.authorization.k8s.io/v1", "Role", "roles", namespaced=True)
+ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings", namespaced=True)

@@ -1,4 +1,4 @@
-"""Metacontroller for CompositeControllers, in this process.
+"""Metacontroller for CompositeControllers and DecoratorControllers, in this process.
 
 Idea: the steps of the real one against any `Cluster`: an event or a timer queues a parent, a sync
 calls its hook and does what the answer says. Either threads work the queue off, or a test settles
@@ -73,7 +73,7 @@ class Runner:
         time: Time | None = None,
         strategy: ApplyStrategy = "dynamic-apply",
     ) -> None:
-        """Read the CompositeControllers; `BadController` says why one would not start.
+        """Read the controllers; `BadController` says why one would not start.
 
         Args:
             cluster: where everything is.
@@ -167,7 +167,7 @@ class Runner:
     def resync(self) -> None:
         """Make all parents due, as the timers of the informers do."""
         for spec in self._specs:
-            self._running().resync(spec.name)
+            self._running().resync(spec.key)
 
     def sync(self, kind: Kind, namespace: str | None, name: str) -> None:
         """Sync one parent now, in this thread, for each controller of its kind.
@@ -180,9 +180,10 @@ class Runner:
         process = self._running()
         process.take_events()
         for spec in self._specs:
-            if spec.parent == kind:
+            if kind in spec.parents:
+                item = Item(spec.key, f"{kind.kind}.{kind.api_version}", namespace or "", name)
                 with self._crashing():
-                    error = process.attempt(Item(spec.name, namespace or "", name))
+                    error = process.attempt(item)
                 if error is not None:
                     raise error
 

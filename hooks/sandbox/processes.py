@@ -1,65 +1,43 @@
-"""Child processes that end with us, however we end.
+"""Servers as child processes: their ports and accounts, starting, waiting and stopping.
 
-A child runs in its own session, so that Ctrl-C in the terminal reaches only us and we can stop the
-children in order. On Linux the kernel sends it its stop signal when we die without doing so. That
-signal comes when the *thread* that started the child ends, so one thread, which lives as long as
-the process, starts them all. It is armed by a small launcher between fork and exec: `preexec_fn`
-may deadlock in a program with threads, and a change of user disarms it.
-
-Elsewhere than on Linux a child outlives a parent that was killed.
+They end with us, however we end; see spawning.py.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import pwd
-import queue
 import secrets
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
-from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from hooks.sandbox.spawning import Account, spawn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+__all__ = [
+    "Account",
+    "Process",
+    "ServerFailed",
+    "free_port",
+    "open_to_others",
+    "unprivileged_account",
+]
+
 # Below the range from which Linux takes the ports of outgoing connections: a port that was free
 # a moment ago stays free until its server listens on it.
 _FIRST_PORT, _LAST_PORT = 15_000, 32_000
 
-# The last check closes the gap between fork and prctl: a parent that died in it sends no signal.
-_LAUNCHER = """
-import ctypes, os, sys
-parent, signal, uid, gid = map(int, sys.argv[1:5])
-if uid >= 0:
-    os.setgroups([]); os.setgid(gid); os.setuid(uid)
-if sys.platform == "linux":
-    PR_SET_PDEATHSIG = 1
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal)
-    if os.getppid() != parent:
-        sys.exit("the parent is gone")
-os.execv(sys.argv[5], sys.argv[5:])
-"""
-
 
 class ServerFailed(Exception):
     """A child ended, or did not get ready; the text carries the end of its log."""
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """A user to run as."""
-
-    uid: int
-    gid: int
 
 
 def unprivileged_account() -> Account | None:
@@ -103,35 +81,6 @@ def _bindable(host: str, port: int) -> bool:
     return True
 
 
-class _Spawner:
-    """The thread that starts every child."""
-
-    def __init__(self) -> None:
-        self._jobs: queue.SimpleQueue[
-            tuple[Future[subprocess.Popen[bytes]], Callable[[], subprocess.Popen[bytes]]]
-        ] = queue.SimpleQueue()
-        threading.Thread(target=self._run, name="spawner", daemon=True).start()
-
-    def spawn(self, job: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
-        future: Future[subprocess.Popen[bytes]] = Future()
-        self._jobs.put((future, job))
-        return future.result()
-
-    def _run(self) -> None:
-        while True:
-            future, job = self._jobs.get()
-            try:
-                future.set_result(job())
-            except (OSError, ValueError, TypeError, subprocess.SubprocessError) as error:
-                future.set_exception(error)
-
-
-@functools.cache
-def _spawner(_pid: int) -> _Spawner:
-    """One per process: a fork takes no threads along."""
-    return _Spawner()
-
-
 class Process:
     """A running child whose output goes to the end of a log file."""
 
@@ -156,20 +105,13 @@ class Process:
         self.name = os.path.basename(argv[0])  # noqa: PTH119 - argv is text, not a Path
         self.log = log
         self.stop_signal = stop_signal
-        ids = (account.uid, account.gid) if account else (-1, -1)
-        numbers = (os.getpid(), int(stop_signal), *ids)
-        launcher = [sys.executable, "-I", "-S", "-c", _LAUNCHER, *map(str, numbers)]
         with log.open("ab") as output:
-            self._popen = _spawner(os.getpid()).spawn(
-                lambda: subprocess.Popen(
-                    [*launcher, *argv],
-                    env=dict(env or {}),
-                    cwd="/",
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
+            self._popen = spawn(
+                argv,
+                (subprocess.DEVNULL, output, subprocess.STDOUT),
+                env=env or {},
+                account=account,
+                stop_signal=stop_signal,
             )
 
     @property
@@ -185,6 +127,16 @@ class Process:
     def tail(self, lines: int = 20) -> str:
         """The last lines of its log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+    def wait(self, timeout: float | None) -> int | None:
+        """Wait for a program that ends by itself; its exit code, None when the time is over.
+
+        A program that a signal ended has 128 and its number, as in a shell.
+        """
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = self._popen.wait(timeout)
+            return code if code >= 0 else 128 - code
+        return None
 
     def finish(self, timeout: float = 60.0) -> None:
         """Wait for a program that ends by itself.

@@ -231,7 +231,7 @@ def _queue() -> WorkQueue:
 
 
 def _item(es: Manifest) -> Item:
-    return Item(EXTERNAL_SECRET.kind, manifests.namespace(es), manifests.name(es))
+    return Item(EXTERNAL_SECRET.kind, namespace=manifests.namespace(es), name=manifests.name(es))
 
 
 def _label(obj: Manifest, name: str) -> object:

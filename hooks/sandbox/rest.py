@@ -15,19 +15,18 @@ from typing import TYPE_CHECKING, cast
 
 from hooks.core import manifests
 from hooks.sandbox.admission import merge_patched
+from hooks.sandbox.authorization import by_roles, forbidden
 from hooks.sandbox.discovery import discovered
 from hooks.sandbox.kinds import ApiError, Resource, bad_request, not_found
 from hooks.sandbox.selectors import field_selector, label_selector, page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from hooks.core.manifests import Manifest
+    from hooks.sandbox.authorization import Allow
     from hooks.sandbox.cluster import MemoryCluster
     from hooks.sandbox.port import Propagation
-
-    Allow = Callable[[str, str, str, str, str | None, str | None], bool]
-    """Of user, verb, group, resource (with /status), namespace and name."""
 
 _PATH = re.compile(
     r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)"
@@ -83,7 +82,7 @@ class Api:
 
     def __init__(self, cluster: MemoryCluster) -> None:
         self._cluster = cluster
-        self.allow: Allow = lambda *_: True
+        self.allow: Allow = by_roles(cluster)
 
     def answer(self, request: Request) -> tuple[int, Manifest]:
         """Return the HTTP status and the body."""
@@ -134,12 +133,8 @@ class Api:
     def _authorize(self, user: str, verb: str, target: _Target) -> None:
         kind, namespace, name = target.resource.kind, target.namespace, target.name
         resource = f"{kind.plural}/status" if target.status else kind.plural
-        if self.allow(user, verb, kind.group, resource, namespace, name):
-            return
-        where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
-        what = f'cannot {verb} resource "{resource}" in API group "{kind.group}" {where}'
-        named = f'{kind.resource} "{name}"' if name else kind.resource
-        raise ApiError(403, "Forbidden", f'{named} is forbidden: User "{user}" {what}')
+        if not self.allow(user, verb, kind.group, resource, namespace, name):
+            raise forbidden(user, verb, kind, resource, namespace, name)
 
     def _stored(self, target: _Target) -> Manifest:
         name = target.name or ""

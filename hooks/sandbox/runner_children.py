@@ -50,27 +50,38 @@ class Strategy(Protocol):
         """Lose what a process keeps in memory."""
 
 
-def desired_children(
-    spec: ControllerSpec, parent: Manifest, children: Sequence[Manifest]
-) -> dict[tuple[str, str], Objects]:
-    """Group the children of an answer by apiVersion and kind; of equal ones the last counts.
+Groups = dict[tuple[str, str], "Objects"]
+"""Objects by apiVersion and kind, then by name."""
 
-    Raises:
-        SyncError: A child would not match the parent's selector.
-    """
-    selector = child_selector(spec, parent)
-    groups: dict[tuple[str, str], Objects] = {}
+
+def grouped(parent: Manifest, children: Sequence[Manifest]) -> Groups:
+    """Group the children of an answer; of equal ones the last counts."""
+    groups: Groups = {}
     for child in copy.deepcopy(list(children)):
         meta = child.setdefault("metadata", {})
         if not meta.get("namespace"):
             meta["namespace"] = manifests.namespace(parent)
         if not meta["namespace"]:
             del meta["namespace"]
+        groups.setdefault((str(child.get("apiVersion")), child["kind"]), {})[key(child)] = child
+    return groups
+
+
+def desired_children(
+    spec: ControllerSpec, parent: Manifest, children: Sequence[Manifest]
+) -> Groups:
+    """Group the children of an answer, each with the label that it needs.
+
+    Raises:
+        SyncError: A child would not match the parent's selector.
+    """
+    selector = child_selector(spec, parent)
+    groups = grouped(parent, children)
+    for child in (child for group in groups.values() for child in group.values()):
         _label(spec, parent, child)
         if not matches(selector, child):
             what = f"{child['kind']} {key(child)}"
             raise SyncError(f"labels on desired child {what} don't match parent selector")
-        groups.setdefault((str(child.get("apiVersion")), child["kind"]), {})[key(child)] = child
     return groups
 
 

@@ -1,4 +1,7 @@
-"""What a CompositeController manifest says, resolved against the kinds that the cluster serves.
+"""What a controller manifest says, resolved against the kinds that the cluster serves.
+
+Idea: a CompositeController has one parent resource, a DecoratorController any number of them, each
+with its own selectors. Children and attachments are the same thing under two names.
 
 Limits: hooks of version v2, update methods OnDelete, InPlace and Recreate; conditions of an update
 strategy, revision history, ETags and per-hook credentials are left out.
@@ -12,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from hooks.core import manifests
+from hooks.sandbox.runner_labels import satisfies
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
 
 Method = Literal["OnDelete", "InPlace", "Recreate"]
 HookName = Literal["sync", "finalize", "customize"]
+ControllerType = Literal["CompositeController", "DecoratorController"]
 
 DEFAULT_TIMEOUT = 10.0
 INFORMER_RESYNC = 1800.0
@@ -51,15 +56,32 @@ class Hook:
 
 
 @dataclass(frozen=True, slots=True)
+class ParentRule:
+    """Which objects of a kind are parents, and which of their changes count.
+
+    Both selectors are in the form of a LabelSelector; None selects everything.
+    """
+
+    labels: Manifest | None
+    annotations: Manifest | None
+    ignore_status_changes: bool
+
+    def selects(self, obj: Manifest) -> bool:
+        """Say whether an object is chosen by its labels and by its annotations."""
+        meta = manifests.metadata(obj)
+        chosen = satisfies(self.labels, meta.get("labels") or {})
+        return chosen and satisfies(self.annotations, meta.get("annotations") or {})
+
+
+@dataclass(frozen=True, slots=True)
 class ControllerSpec:
-    """One CompositeController."""
+    """One CompositeController or DecoratorController."""
 
     manifest: Manifest
-    parent: Kind
-    selector: Manifest | None
+    type: ControllerType
+    parents: Mapping[Kind, ParentRule]
     children: Mapping[Kind, Method]
     generate_selector: bool
-    ignore_status_changes: bool
     resync_period: float
     hooks: Mapping[HookName, Hook]
 
@@ -69,9 +91,19 @@ class ControllerSpec:
         return manifests.name(self.manifest)
 
     @property
+    def key(self) -> str:
+        """Return what tells it from every other controller, of either type."""
+        return f"{self.type}/{self.name}"
+
+    @property
+    def parent(self) -> Kind:
+        """Return the kind of the parents of a CompositeController."""
+        return next(iter(self.parents))
+
+    @property
     def finalizer(self) -> str:
         """Return the finalizer that parents get if there is a finalize hook."""
-        return f"metacontroller.io/compositecontroller-{self.name}"
+        return f"metacontroller.io/{self.type.lower()}-{self.name}"
 
     def method(self, kind: Kind) -> Method:
         """Return how children of a kind are updated; the version does not count."""
@@ -82,27 +114,37 @@ class ControllerSpec:
 
 
 def read(manifest: Manifest, kinds: Sequence[Kind]) -> ControllerSpec:
-    """Read a CompositeController.
+    """Read a controller.
 
     Raises:
         BadController: Metacontroller would not start it, or the runner cannot.
     """
     spec = manifest["spec"]
-    hooks = _hooks(spec.get("hooks") or {})
-    parent = spec["parentResource"]
+    type_: ControllerType
+    if manifest["kind"] == "DecoratorController":
+        type_, parents, children = "DecoratorController", spec["resources"], "attachments"
+    else:
+        type_, parents, children = "CompositeController", [spec["parentResource"]], "childResources"
     period = spec.get("resyncPeriodSeconds")
     return ControllerSpec(
         manifest=manifest,
-        parent=find_kind(kinds, parent),
-        selector=parent.get("labelSelector"),
-        children={
-            find_kind(kinds, child): _method(child) for child in spec.get("childResources") or ()
-        },
+        type=type_,
+        hooks=_hooks(spec.get("hooks") or {}),
+        parents={find_kind(kinds, parent): _parent_rule(parent) for parent in parents},
+        children={find_kind(kinds, child): _method(child) for child in spec.get(children) or ()},
         generate_selector=bool(spec.get("generateSelector")),
-        ignore_status_changes=bool(parent.get("ignoreStatusChanges")),
         resync_period=INFORMER_RESYNC if period is None else min(max(period, 1), INFORMER_RESYNC),
-        hooks=hooks,
     )
+
+
+def _parent_rule(rule: Manifest) -> ParentRule:
+    annotations = rule.get("annotationSelector")
+    if annotations is not None:
+        annotations = {
+            "matchLabels": annotations.get("matchAnnotations"),
+            "matchExpressions": annotations.get("matchExpressions"),
+        }
+    return ParentRule(rule.get("labelSelector"), annotations, bool(rule.get("ignoreStatusChanges")))
 
 
 def find_kind(kinds: Sequence[Kind], rule: Manifest) -> Kind:

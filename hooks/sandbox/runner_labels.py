@@ -21,23 +21,31 @@ def matches(selector: Manifest | None, obj: Manifest) -> bool:
     Raises:
         BadSelector: It has an unknown operator.
     """
-    labels = manifests.metadata(obj).get("labels") or {}
+    return satisfies(selector, manifests.metadata(obj).get("labels") or {})
+
+
+def satisfies(selector: Manifest | None, texts: Manifest) -> bool:
+    """Say whether labels, or whatever is like them, satisfy a selector.
+
+    Raises:
+        BadSelector: It has an unknown operator.
+    """
     wanted = (selector or {}).get("matchLabels") or {}
     expressions = (selector or {}).get("matchExpressions") or ()
-    held = [_holds(expression, labels) for expression in expressions]
-    return all(held) and all(labels.get(key) == value for key, value in wanted.items())
+    held = [_holds(expression, texts) for expression in expressions]
+    return all(held) and all(texts.get(key) == value for key, value in wanted.items())
 
 
-def _holds(expression: Manifest, labels: Manifest) -> bool:
+def _holds(expression: Manifest, texts: Manifest) -> bool:
     key, values = expression.get("key"), expression.get("values") or ()
     match expression.get("operator"):
         case "In":
-            return key in labels and labels[key] in values
+            return key in texts and texts[key] in values
         case "NotIn":
-            return key not in labels or labels[key] not in values
+            return key not in texts or texts[key] not in values
         case "Exists":
-            return key in labels
+            return key in texts
         case "DoesNotExist":
-            return key not in labels
+            return key not in texts
         case operator:
             raise BadSelector(f"{operator} is not a valid label selector operator")

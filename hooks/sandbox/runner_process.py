@@ -10,19 +10,24 @@ import queue
 from typing import TYPE_CHECKING
 
 from hooks.sandbox.kinds import ApiError
+from hooks.sandbox.runner_composite import Composite
+from hooks.sandbox.runner_decorator import Decorator
 from hooks.sandbox.runner_state import Item, SyncError, TooManyRequests
-from hooks.sandbox.runner_sync import Controller
 from hooks.sandbox.runner_watch import woken
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from hooks.core.manifests import Manifest
     from hooks.sandbox.port import Change
-    from hooks.sandbox.runner_config import ControllerSpec
-    from hooks.sandbox.runner_sync import Parts
+    from hooks.sandbox.runner_config import ControllerSpec, ControllerType
+    from hooks.sandbox.runner_sync import Controller, Parts
 
 _Event = tuple["Change", "Manifest"]
+_TYPES: Mapping[ControllerType, type[Controller]] = {
+    "CompositeController": Composite,
+    "DecoratorController": Decorator,
+}
 
 
 class Process:
@@ -30,13 +35,13 @@ class Process:
 
     def __init__(self, specs: Iterable[ControllerSpec], parts: Parts) -> None:
         self._parts = parts
-        self._controllers = {spec.name: Controller(spec, parts) for spec in specs}
+        self._controllers = {spec.key: _TYPES[spec.type](spec, parts) for spec in specs}
         self._events: queue.SimpleQueue[_Event | None] = queue.SimpleQueue()
         self._unsubscribe = parts.cluster.subscribe(self._put_aside)
         for controller in self._controllers.values():
-            for kind in (controller.spec.parent, *controller.spec.children):
+            for kind in (*controller.spec.parents, *controller.spec.children):
                 parts.cache.watch(kind)
-            self.resync(controller.spec.name)
+            self.resync(controller.spec.key)
 
     def close(self) -> None:
         """Let the threads end."""
@@ -98,12 +103,12 @@ class Process:
         work.forget(item)
         return None
 
-    def resync(self, name: str) -> None:
+    def resync(self, key: str) -> None:
         """Make all parents of a controller due, now and after its period."""
-        controller = self._controllers[name]
+        controller = self._controllers[key]
         for parent in controller.parents():
             self._wake(controller, parent)
-        self._parts.queue.add_after(Item(name), controller.spec.resync_period)
+        self._parts.queue.add_after(Item(key), controller.spec.resync_period)
 
     def _put_aside(self, change: Change, obj: Manifest, /) -> None:
         self._events.put((change, obj))
@@ -123,8 +128,7 @@ class Process:
 
     def _failed(self, item: Item, error: SyncError | ApiError) -> SyncError:
         self._parts.statistics.count(item, "error")
-        spec = self._controllers[item.controller].spec
-        parent = self._parts.cache.get(spec.parent, item.namespace, item.name)
+        parent = self._controllers[item.controller].parent(item)
         if parent is not None:
             self._parts.cluster.record_event(parent, "SyncError", f"Sync error: {error}")
         self._parts.queue.add_failed(item)

@@ -42,11 +42,12 @@ class Item:
     """What the queue holds: a parent of a controller, or (without a name) all of them."""
 
     controller: str
+    kind: str = ""
     namespace: str = ""
     name: str = ""
 
     def __str__(self) -> str:
-        return f"{self.controller} {self.namespace}/{self.name}"
+        return f"{self.controller.rpartition('/')[2]} {self.namespace}/{self.name}"
 
 
 class Statistics:

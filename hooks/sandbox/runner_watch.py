@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hooks.core import manifests
-from hooks.sandbox.runner_claim import child_selector
-from hooks.sandbox.runner_labels import matches
 from hooks.sandbox.runner_state import SyncError, TooManyRequests
 
 if TYPE_CHECKING:
@@ -15,6 +13,7 @@ if TYPE_CHECKING:
     from hooks.core.manifests import Manifest
     from hooks.sandbox.kinds import Kind
     from hooks.sandbox.port import Change
+    from hooks.sandbox.runner_config import ParentRule
     from hooks.sandbox.runner_sync import Controller
 
 _Seen = tuple["Kind", "Manifest"]
@@ -32,7 +31,8 @@ def woken(
         old: what was known of it before.
         new: what it is, or was last.
     """
-    if kind == controller.spec.parent and not _only_status(controller, old, new):
+    rule = controller.spec.parents.get(kind)
+    if rule is not None and not _only_status(rule, old, new):
         yield new
     if kind in controller.spec.children:
         yield from _parents_of(controller, change, new)
@@ -43,9 +43,9 @@ def woken(
                 yield parent
 
 
-def _only_status(controller: Controller, old: Manifest | None, new: Manifest) -> bool:
-    """Say whether a controller that ignores status changes ignores this one."""
-    if not controller.spec.ignore_status_changes or old is None or manifests.deleting(new):
+def _only_status(rule: ParentRule, old: Manifest | None, new: Manifest) -> bool:
+    """Say whether a rule that ignores status changes ignores this one."""
+    if not rule.ignore_status_changes or old is None or manifests.deleting(new):
         return False
     before, after = manifests.metadata(old), manifests.metadata(new)
     return all(before.get(key) == after.get(key) for key in ("generation", "labels", "annotations"))
@@ -60,16 +60,9 @@ def _parents_of(controller: Controller, change: Change, child: Manifest) -> Sequ
         here = manifests.namespace(parent) in ("", manifests.namespace(child))
         if owner is not None:
             return here and owner == manifests.uid(parent)
-        return here and not gone and _may_adopt(controller, parent, child)
+        return here and not gone and controller.may_adopt(parent, child)
 
     return controller.parents(wanted)
-
-
-def _may_adopt(controller: Controller, parent: Manifest, orphan: Manifest) -> bool:
-    try:
-        return matches(child_selector(controller.spec, parent), orphan)
-    except SyncError:
-        return False
 
 
 def _relates(controller: Controller, parent: Manifest, versions: list[_Seen]) -> bool:

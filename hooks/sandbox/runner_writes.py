@@ -54,6 +54,12 @@ class Writer:
                     raise
         return live
 
+    def put(self, obj: Manifest, *, deed: Deed) -> Manifest:
+        """Write an object as it was observed; status only, for that deed."""
+        self.statistics.count(self.item, deed)
+        write = self.cluster.replace_status if deed == "status" else self.cluster.replace
+        return write(obj)
+
     def create(self, obj: Manifest) -> Manifest:
         """Create a child."""
         self.statistics.count(self.item, "child")

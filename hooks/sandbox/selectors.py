@@ -1,17 +1,19 @@
 """Choose and page the objects of a list, as its query parameters say.
 
-Limits: equality only, refused otherwise; a page continues after the last name of the one before,
-in the objects of now, where the real server serves the first page's moment.
+Limits: equality, and of labels existence, refused otherwise; a page continues after the last name
+of the one before, in the objects of now, where the real server serves the first page's moment.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import re
 from typing import TYPE_CHECKING
 
 from hooks.core import manifests
 from hooks.sandbox.kinds import bad_request
+from hooks.sandbox.runner_labels import matches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -36,13 +38,18 @@ def field_selector(text: str, selectable: Collection[str]) -> Callable[[Manifest
 
 def label_selector(text: str) -> Callable[[Manifest], bool]:
     """Return what a labelSelector asks."""
-    terms = list(_terms(text))
+    selector: Manifest = {"matchExpressions": list(map(_expression, filter(None, text.split(","))))}
+    return lambda obj: matches(selector, obj)
 
-    def matches(obj: Manifest) -> bool:
-        labels = manifests.metadata(obj).get("labels") or {}
-        return all((labels.get(key) == want) is equal for key, want, equal in terms)
 
-    return matches
+def _expression(term: str) -> Manifest:
+    """Return a term as LabelSelector objects spell it."""
+    if re.fullmatch(r"!?[\w./-]+", term.strip()):
+        absent = term.strip().startswith("!")
+        operator = "DoesNotExist" if absent else "Exists"
+        return {"key": term.strip().removeprefix("!"), "operator": operator}
+    ((key, value, equal),) = _terms(term)
+    return {"key": key, "operator": "In" if equal else "NotIn", "values": [value]}
 
 
 def page(items: list[Manifest], query: Mapping[str, str]) -> tuple[list[Manifest], Manifest]:

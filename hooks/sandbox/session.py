@@ -11,12 +11,16 @@ from hooks.core import manifests
 from hooks.core.manifests import Manifest
 from hooks.sandbox import world
 from hooks.sandbox.cluster import SECRET, ApiError, Kind
+from hooks.sandbox.druids import INGESTION
+from hooks.sandbox.postgres_clusters import POSTGRES_CLUSTER
 from hooks.sandbox.postgres_server import program
 from hooks.sandbox.samples import Samples, localized
 from hooks.sandbox.world import World
 
-GROUP = "database.ddupan.top"
+GROUPS = ("database.ddupan.top", POSTGRES_CLUSTER.group, "druid.apache.org")
 TENANT = "PostgreSQLTenant"
+CONDITIONS = {POSTGRES_CLUSTER.kind: "DatabaseInitSQLApplied"}
+"""What says that an object is as it was asked for, where that is not Ready."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +37,22 @@ class Line:
     @classmethod
     def of(cls, manifest: Manifest) -> Line:
         """Read an object's status."""
-        ready = manifests.condition(manifest, "Ready")
+        kind = str(manifest["kind"])
+        ready = manifests.condition(manifest, CONDITIONS.get(kind, "Ready"))
+        reason = str(ready.get("reason") or "")
         namespace = manifests.namespace(manifest)
         return cls(
-            kind=str(manifest["kind"]),
+            kind=kind,
             name=f"{namespace}/{manifests.name(manifest)}".lstrip("/"),
-            phase=str((manifest.get("status") or {}).get("phase") or ""),
+            phase=_phase(manifest.get("status") or {}) or reason,
             ready=str(ready.get("status") or ""),
-            reason=str(ready.get("reason") or ""),
+            reason=reason,
             message=str(ready.get("message") or ""),
         )
+
+
+def _phase(status: Manifest) -> str:
+    return str(status.get("phase") or status.get("state") or "")
 
 
 @dataclass(slots=True)
@@ -64,7 +74,8 @@ class Session:
         objects, problems = self.samples.read()
         refused = {str(problem.path): problem.text for problem in problems}
         fitted = localized(objects, self.world.local_server, world.NAMESPACE)
-        for manifest in fitted:
+        objects = [*fitted, *self.world.druids.needed(fitted)]
+        for manifest in sorted(objects, key=lambda each: each.get("kind") == INGESTION):
             try:
                 self.world.cluster.apply(manifest)
             except ApiError as error:
@@ -92,7 +103,7 @@ class Session:
         return refused
 
     def _kinds(self) -> list[Kind]:
-        return [kind for kind in self.world.cluster.kinds if kind.group == GROUP]
+        return [kind for kind in self.world.cluster.kinds if kind.group in GROUPS]
 
     def lines(self) -> list[Line]:
         """Return what there is to see, Instances first."""
@@ -114,13 +125,21 @@ class Session:
         return bool(self.refused) or any(line.ready == "False" for line in self.lines())
 
     def logins(self) -> Iterator[tuple[str, str]]:
-        """Yield each Tenant that became Ready, with a command that logs in, once."""
-        tenants = [kind for kind in self._kinds() if kind.kind == TENANT]
-        for tenant in (found for kind in tenants for found in self.world.cluster.list(kind)):
-            line = Line.of(tenant)
-            if line.ready == "True" and manifests.uid(tenant) not in self._told:
-                self._told.add(manifests.uid(tenant))
-                yield line.name, self._login(tenant)
+        """Yield each database that became ready, with a command that logs in, once."""
+        commands = {TENANT: self._login, POSTGRES_CLUSTER.kind: self._member_login}
+        for kind in self._kinds():
+            for found in self.world.cluster.list(kind) if kind.kind in commands else ():
+                line = Line.of(found)
+                if line.ready == "True" and manifests.uid(found) not in self._told:
+                    self._told.add(manifests.uid(found))
+                    yield line.name, commands[kind.kind](found)
+
+    def _member_login(self, cluster: Manifest) -> str:
+        """Return a psql command for the member of a PostgresCluster, over its socket."""
+        namespace, name = manifests.namespace(cluster), manifests.name(cluster)
+        server = self.world.clusters.member(namespace, name).server
+        conninfo = f"host={server.socket_directory} port={server.port} dbname=postgres"
+        return shlex.join([str(program("psql")), f"{conninfo} user={server.superuser.name}"])
 
     def _login(self, tenant: Manifest) -> str:
         """Return a psql command; the password is in a file, which the Secret's pgpass fills."""

@@ -35,8 +35,10 @@ ONCE_SECONDS = 120.0
 _STYLES = {"True": "green", "False": "red"}
 
 
-def main(paths: list[Path], *, once: bool) -> int:
+def main(paths: list[Path], *, once: bool, druid_url: str = "") -> int:
     """Run until Ctrl-C, or with `once` until everything is Ready or cannot be.
+
+    With the URL of a real Druid's Router, ingestions go there and not to the double.
 
     Returns:
         0, or with `once` 1 when something is not Ready, or 2 when a path does not exist.
@@ -52,7 +54,7 @@ def main(paths: list[Path], *, once: bool) -> int:
         tempfile.TemporaryDirectory(prefix="database-hooks-") as directory,
     ):
         console.print("starting PostgreSQL, OpenBao and the app")
-        with world.started(Path(directory)) as running:
+        with world.started(Path(directory), druid_url=druid_url) as running:
             _introduce(running, console)
             view = View(Session(running, Samples(tuple(paths))), console)
             try:
@@ -80,8 +82,14 @@ def _introduce(running: World, console: Console) -> None:
     console.print(f"  real    PostgreSQL {version} at {server}")
     console.print(f"  real    OpenBao at {running.openbao.address}")
     console.print(f"  real    the app under gunicorn at {running.app_url}, log {running.app_log}")
+    real = "double" if running.druids.double else "real  "
+    console.print(f"  {real}  Druid at {running.druids.url}")
+    console.print(f"  double  Druid with TLS and a login at {running.druids.secured.url}")
     console.print(f"  double  Kubernetes API, KUBECONFIG={running.kubeconfig}")
-    console.print("  double  Metacontroller and External Secrets")
+    console.print(
+        "  double  Metacontroller, External Secrets, Jobs, and the Pods of PostgresClusters,"
+    )
+    console.print("          in which a real PostgreSQL runs")
     console.print("Instances are pointed at the local PostgreSQL; edited files are applied again.")
 
 
@@ -142,7 +150,7 @@ class View:
         return bool(moved or news or gone)
 
     def _prove(self) -> int:
-        """Log in to every Tenant with the printed command."""
+        """Log in to every database with the printed command."""
         query = "SELECT current_user || ' in database ' || current_database()"
         for name, command in self._logins.items():
             done = subprocess.run(

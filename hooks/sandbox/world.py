@@ -1,7 +1,8 @@
 """Everything at once on loopback: real servers, the real app, and doubles for the rest.
 
 Real: PostgreSQL and OpenBao, from wheels, with TLS from a CA made at start; the app under
-gunicorn. Doubles: the Kubernetes API, Metacontroller, External Secrets.
+gunicorn. Doubles: the Kubernetes API with its Jobs and Pods, Metacontroller, External Secrets,
+Druid, and the operator that makes PostgresClusters, whose members are real servers again.
 """
 
 from __future__ import annotations
@@ -11,19 +12,17 @@ import secrets
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 
 import requests
-import yaml
 
-from hooks.core.manifests import Manifest
 from hooks.sandbox.api_server import ApiServer
 from hooks.sandbox.certificates import Authority
 from hooks.sandbox.cluster import MemoryCluster
+from hooks.sandbox.druids import LocalDruids
+from hooks.sandbox.jobs import Jobs
 from hooks.sandbox.metacontroller import Connection, Runner
 from hooks.sandbox.openbao_server import (
     MOUNT,
@@ -31,12 +30,16 @@ from hooks.sandbox.openbao_server import (
     controller_policy,
     reader_policy,
 )
+from hooks.sandbox.postgres_clusters import PostgresClusters
+from hooks.sandbox.postgres_pod import Where
 from hooks.sandbox.postgres_server import PostgresServer
 from hooks.sandbox.processes import Process, free_port
 from hooks.sandbox.projector import KvStore, Projector
 from hooks.sandbox.samples import LocalServer
+from hooks.sandbox.shipped import ROOT, controllers, crds
 
-ROOT = Path(__file__).parents[2]
+__all__ = ["BASE_PATH", "NAMESPACE", "ROOT", "STORE", "World", "controllers", "crds", "started"]
+
 NAMESPACE = "database-hooks"
 STORE = "openbao"
 BASE_PATH = "postgresql"
@@ -59,6 +62,9 @@ class World:
     connection: Connection
     runner: Runner
     projector: Projector
+    jobs: Jobs
+    clusters: PostgresClusters
+    druids: LocalDruids
 
     @property
     def local_server(self) -> LocalServer:
@@ -73,41 +79,23 @@ class World:
         )
 
 
-def controllers() -> list[Manifest]:
-    """Return the CompositeControllers that users apply."""
-    return _manifests("metacontroller/base", "compositecontroller-*.yaml")
-
-
-def crds() -> list[Manifest]:
-    """Return the CRDs that users apply."""
-    return _manifests("crds", "*.database.ddupan.top.yaml")
-
-
-def _manifests(directory: str, pattern: str) -> list[Manifest]:
-    return deepcopy(_read(directory, pattern))
-
-
-@cache
-def _read(directory: str, pattern: str) -> list[Manifest]:
-    files = sorted((ROOT / directory).glob(pattern))
-    return [yaml.safe_load(path.read_text()) for path in files]
-
-
 @contextmanager
 def started(
     directory: Path,
     *,
     live: bool = True,
     postgres: Mapping[str, str] | None = None,
+    druid_url: str = "",
     **settings: str,
 ) -> Iterator[World]:
     """Start everything; leaving the block stops it in the opposite order.
 
     Args:
         directory: for logs, certificates and token files; exists.
-        live: let Metacontroller and External Secrets work by themselves; without it somebody
-            calls `runner.settle` and `projector.reconcile_all`.
+        live: let the doubles of controllers work by themselves; without it somebody calls
+            `runner.settle`, `projector.reconcile_all`, `clusters.settle` and `jobs.settle`.
         postgres: settings of the PostgreSQL server.
+        druid_url: of a real Druid's Router, to take the place of the double.
         settings: environment variables of the app, over those that the sandbox sets.
     """
     with ExitStack() as stack:
@@ -115,10 +103,15 @@ def started(
         server = stack.enter_context(
             PostgresServer.start(directory / "postgres", authority, settings=postgres)
         )
-        world = _start(directory, authority, server, settings, stack)
+        druids = LocalDruids.start(authority, druid_url, stack)
+        world = _start(directory, authority, server, druids, settings, stack)
+        stack.callback(world.clusters.stop)
+        stack.callback(world.jobs.stop)
         for part in (world.runner, world.projector) if live else ():
             part.start()
             stack.callback(part.stop)
+        for double in (world.clusters, world.jobs) if live else ():
+            double.start()
         yield world
 
 
@@ -126,6 +119,7 @@ def _start(
     directory: Path,
     authority: Authority,
     postgres: PostgresServer,
+    druids: LocalDruids,
     settings: dict[str, str],
     stack: ExitStack,
 ) -> World:
@@ -153,6 +147,13 @@ def _start(
         connection=connection,
         runner=Runner(cluster, controllers(), connect=connection),
         projector=_projector(directory, authority, openbao, cluster),
+        jobs=Jobs(cluster, api, _made(directory / "jobs"), _now),
+        clusters=PostgresClusters(
+            Where(cluster, api.exec, lambda: f"{_now():%Y-%m-%dT%H:%M:%SZ}"),
+            _made(directory / "clusters"),
+            authority,
+        ),
+        druids=druids,
     )
 
 
@@ -199,6 +200,11 @@ def _now() -> datetime:
 
 def _answers(url: str, ca_file: Path) -> bool:
     return bool(requests.get(f"{url}/readyz", verify=str(ca_file), timeout=5).ok)
+
+
+def _made(directory: Path) -> Path:
+    directory.mkdir()
+    return directory
 
 
 def _secret_file(path: Path, text: str) -> Path:

@@ -8,10 +8,10 @@ import yaml
 
 from hooks.sandbox.openbao_server import controller_policy, reader_policy
 from tests.docs.pages import OPERATIONS, blocks, label, pages
-from tests.manifests.manifests import Manifest, load, problems, schema, unknown_fields
+from tests.manifests.manifests import BASE, ROOT, Manifest, load, problems, schema, unknown_fields
 
-OURS = ("PostgreSQLInstance", "PostgreSQLTenant")
-BASE = Path(__file__).parents[2] / "metacontroller" / "base"
+POSTGRESQL = {"PostgreSQLInstance", "PostgreSQLTenant"}
+OURS = POSTGRESQL | {"DruidIngestion", "PostgresCluster"}
 
 
 def examples(page: Path) -> list[Manifest]:
@@ -44,11 +44,21 @@ def test_an_example_is_an_object_that_the_api_server_would_take(page: Path) -> N
             assert unknown_fields(manifest, schema(manifest["kind"])) == []
 
 
-def test_both_kinds_have_an_example_on_their_page_and_in_the_readme() -> None:
-    kinds = {label(page): {each["kind"] for each in examples(page)} for page in pages()}
-    assert kinds["README.md"] == set(OURS)
+def test_every_kind_has_an_example_on_its_page_and_the_first_two_in_the_readme() -> None:
+    kinds = {label(page): {each["kind"] for each in examples(page)} & OURS for page in pages()}
+    assert kinds["README.md"] >= POSTGRESQL
     assert kinds["docs/postgresql-instance.md"] == {"PostgreSQLInstance"}
     assert kinds["docs/postgresql-tenant.md"] == {"PostgreSQLTenant"}
+    assert kinds["docs/druid-ingestion.md"] == {"DruidIngestion"}
+    assert kinds["docs/database-init-sql.md"] == {"PostgresCluster"}
+
+
+@pytest.mark.parametrize("page", pages(), ids=label)
+def test_an_overlay_names_directories_that_there_are(page: Path) -> None:
+    overlays = [each for each in examples(page) if each["kind"] == "Kustomization"]
+    named = [path for each in overlays for path in each["resources"] + each.get("components", [])]
+    inside = [path.removeprefix("../database-hooks/") for path in named]
+    assert [path for path in inside if not (ROOT / path / "kustomization.yaml").is_file()] == []
 
 
 def test_the_policies_are_exactly_those_that_are_enough() -> None:

@@ -10,7 +10,7 @@ from hooks.telemetry import Metrics
 from tests.docs.pages import OPERATIONS, ROOT, anchors, blocks, code, label, links, pages, section
 
 _PATH = re.compile(
-    r"(?<![\w./-])((?:hooks|tests|docs|crds|samples|metacontroller|bench|\.ci)/[\w./-]*\w"
+    r"(?<![\w./-])((?:hooks|tests|docs|crds|charts|samples|metacontroller|bench|\.ci)/[\w./-]*\w"
     r"|(?:crds|samples)(?![\w.-])"
     r"|Makefile|Dockerfile|LICENSE|pyproject\.toml|requirements(?:-dev)?\.txt|[A-Z]+\.md)"
 )

@@ -3,22 +3,52 @@
 import ast
 import re
 from collections.abc import Iterator
+from types import ModuleType
+from typing import get_args
 
 import pytest
 
 from hooks.core.conditions import READY, RECONCILING
 from hooks.core.errors import EffectError
+from hooks.effects.ports import druid
+from hooks.ingestion import reasons as ingestion
+from hooks.ingestion.model import ADOPT_ID, LET_GO, OTHER_FINALIZER, TAKE_OVER, TYPES
+from hooks.ingestion.record import State
+from hooks.ingestion.report import SUSPENSION
+from hooks.ingestion.report import TYPES as TYPES_OF_CONDITIONS
+from hooks.initsql import reasons as init_sql
+from hooks.initsql.model import APPLIED, FROM, MAX_ATTEMPTS, STATE
+from hooks.initsql.report import CONDITION
 from hooks.instance import decide as instance
 from hooks.tenant import absent, reasons
 from hooks.tenant import decide as tenant
 from tests.docs.pages import OPERATIONS, ROOT, headings, rows, section, text
-from tests.manifests.manifests import schema
+from tests.manifests.manifests import properties, schema
+
+INGESTION = ROOT / "docs" / "druid-ingestion.md"
+INIT_SQL = ROOT / "docs" / "database-init-sql.md"
 
 
 def errors(kind: type[EffectError]) -> Iterator[type[EffectError]]:
     yield kind
     for child in kind.__subclasses__():
         yield from errors(child)
+
+
+def reasons_of_errors(*, of_druid: bool) -> set[str]:
+    """Return the reasons that errors carry: those of Druid's port, or all others."""
+    return {
+        kind.reason
+        for kind in errors(EffectError)
+        if (kind.__module__ == druid.__name__) is of_druid
+    }
+
+
+def constants(module: ModuleType) -> set[str]:
+    """Return the reasons that a module names."""
+    return {
+        value for name, value in vars(module).items() if name.isupper() and isinstance(value, str)
+    }
 
 
 def given_by_the_code() -> set[str]:
@@ -30,9 +60,9 @@ def given_by_the_code() -> set[str]:
     )
     return (
         {READY, RECONCILING, instance.INVALID_SPEC}
-        | {value for name, value in vars(reasons).items() if name.isupper()}
+        | constants(reasons)
         | frozenset[str]().union(*of_gates)
-        | {kind.reason for kind in errors(EffectError)}
+        | reasons_of_errors(of_druid=False)
     )
 
 
@@ -44,6 +74,63 @@ def runbook() -> list[str]:
 
 def test_the_runbook_has_a_heading_for_every_reason_and_for_nothing_else() -> None:
     assert sorted(runbook()) == sorted(given_by_the_code())
+
+
+def test_every_reason_of_an_ingestion_is_on_its_page_and_nothing_else() -> None:
+    found = re.findall(r"^### (.+)$", section(INGESTION, "Reasons"), re.M)
+    assert sorted(found) == sorted(constants(ingestion) | reasons_of_errors(of_druid=True))
+
+
+def test_every_reason_of_init_sql_is_on_its_page_and_nothing_else() -> None:
+    found = re.findall(r"^### (.+)$", section(INIT_SQL, "When it fails"), re.M)
+    assert sorted(found) == sorted(constants(init_sql))
+
+
+def test_the_page_of_init_sql_has_its_annotations_and_its_condition() -> None:
+    found = {row[0].strip("`") for row in rows(section(INIT_SQL, "Annotations"))}
+    assert found == {FROM, MAX_ATTEMPTS, APPLIED, STATE}
+    assert f'@.type=="{CONDITION}"' in section(INIT_SQL, "When it fails")
+
+
+def test_the_page_of_ingestions_names_every_field() -> None:
+    fields = {
+        path.rpartition(".")[2]
+        for path, _, _ in properties(schema("DruidIngestion"))
+        if path.startswith(("spec.", "status.")) and not path.endswith("[]")
+    }
+    inside = ("status.history[].", "status.conditions[].", "status.applied.", "status.task.rows.")
+    fields -= {
+        path.rpartition(".")[2]
+        for path, _, _ in properties(schema("DruidIngestion"))
+        if path.startswith(inside)
+    } - {"name", "key"}
+    page = text(INGESTION)
+    assert sorted(field for field in fields if not re.search(rf"\b{field}\b", page)) == []
+
+
+def test_the_page_of_ingestions_has_its_annotations_and_the_other_finalizer() -> None:
+    found = {row[0].strip("`") for row in rows(section(INGESTION, "Annotations"))}
+    assert found == {TAKE_OVER, ADOPT_ID, LET_GO}
+    assert OTHER_FINALIZER in section(INGESTION, "Beside druid-operator")
+
+
+def test_the_page_of_ingestions_has_every_state() -> None:
+    table = rows(section(INGESTION, "States"))
+    found = {state for cells in table for state in re.findall(r"`(\w+)`", cells[0])}
+    assert found == {*get_args(State), "Pending", "Suspended"}
+
+
+def test_the_page_of_ingestions_has_every_condition() -> None:
+    found = [cells[0].strip("`") for cells in rows(section(INGESTION, "Conditions"))]
+    assert found == [*TYPES_OF_CONDITIONS, SUSPENSION]
+
+
+def test_the_page_of_ingestions_has_every_type_under_both_names() -> None:
+    short_and_long = {
+        (row[0].strip("`"), row[1].strip("`")) for row in rows(section(INGESTION, "Types"))
+    }
+    expected = {(short, long) for long, short in TYPES.items() if long != short}
+    assert short_and_long == expected
 
 
 @pytest.mark.parametrize("kind", ["PostgreSQLInstance", "PostgreSQLTenant"])

@@ -86,7 +86,9 @@ def test_the_delay_grows_with_the_outage_and_ends_with_it(world: IngestionWorld)
     assert delays == [2, 5, 25, 60]
     world.druid.faults.clear()
     world.settle()
-    assert world.sync().recheck == 10
+    assert world.sync().recheck == 2
+    world.wait(40)
+    assert world.sync().recheck == 42
     world.druid.tasks.succeed(world.task())
     assert world.sync().recheck is None
 

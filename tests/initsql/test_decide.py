@@ -93,6 +93,11 @@ RUNNING = "a Job runs the SQL"
             id="no-primary",
         ),
         pytest.param(
+            {"instances": ObservedInstances.of([pod("replica")]), "jobs": (FAILED,)},
+            Wait("SQLFailed", f"{MESSAGE}; no running instance takes writes"),
+            id="no-primary",
+        ),
+        pytest.param(
             {"jobs": (FAILED,)}, Wait("SQLFailed", MESSAGE, recheck=6.0), id="too-early-again"
         ),
         pytest.param(

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 CRDS = ROOT / "crds"
 SAMPLES = ROOT / "samples"
 BASE = ROOT / "metacontroller" / "base"
+COMPONENTS = ROOT / "metacontroller" / "components"
 
 
 def load(*paths: Path) -> list[Manifest]:
@@ -29,11 +30,17 @@ def load(*paths: Path) -> list[Manifest]:
     ]
 
 
+def json_patch(path: Path) -> list[Manifest]:
+    """Return the changes of a JSON patch, which is a list in a document of its own."""
+    found: list[Manifest] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return found
+
+
 @functools.cache
 def crd(kind: str) -> Manifest:
     """Return the CRD of a kind, not to be changed."""
     found: Manifest
-    (found,) = load(CRDS / f"{kind.lower()}s.database.ddupan.top.yaml")
+    (found,) = load(*CRDS.rglob(f"{kind.lower()}s.*.yaml"))
     return found
 
 
@@ -86,7 +93,8 @@ def unknown_fields(value: object, node: Manifest, path: str = "") -> list[str]:
     if not isinstance(value, dict) or path == ".metadata":
         return []
     known = node.get("properties", {})
-    return [f"{path}.{name}" for name in value if name not in known] + [
+    kept = bool(node.get("x-kubernetes-preserve-unknown-fields"))
+    return [f"{path}.{name}" for name in value if name not in known and not kept] + [
         found
         for name, child in value.items()
         if name in known

@@ -1,4 +1,4 @@
-"""The validation rules of the Tenant's CRD, evaluated as the API server evaluates them."""
+"""The validation rules of the CRDs, evaluated as the API server evaluates them."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def tenant(phase: str | None, spec: Manifest) -> Manifest:
 
 def refused(new: Manifest, old: Manifest | None) -> list[str]:
     """Return the fields that an update (or, without an old object, a creation) is refused for."""
-    root = Node(schema("PostgreSQLTenant"), new, old, "")
+    root = Node(schema(new["kind"]), new, old, "")
     return [f".{problem.path}" for problem in broken_rules(root)]
 
 
@@ -111,8 +111,46 @@ def test_the_name_of_the_external_secret_must_fit(length: int, fields: list[str]
     assert refused(new, None) == fields
 
 
-def test_every_message_names_its_field_and_a_way_out() -> None:
-    rules = schema("PostgreSQLTenant")["x-kubernetes-validations"]
+def ingestion(task: str | None, cluster: str = "tiny", kind: str = "kafka") -> Manifest:
+    manifest: Manifest = {
+        "apiVersion": "druid.apache.org/v1alpha1",
+        "kind": "DruidIngestion",
+        "metadata": {"name": "clicks", "namespace": "druid"},
+        "spec": {"druidCluster": cluster, "ingestion": {"type": kind}},
+    }
+    return manifest if task is None else changed(manifest, "status.taskId", task)
+
+
+@pytest.mark.parametrize("task", [None, ""])
+def test_an_ingestion_may_change_before_druid_has_it(task: str | None) -> None:
+    assert refused(ingestion(task, "other", "sql"), ingestion(task)) == []
+
+
+@pytest.mark.parametrize(
+    ("cluster", "kind", "fields"),
+    [
+        pytest.param("tiny", "kafka", [], id="nothing"),
+        pytest.param("other", "kafka", [".spec.druidCluster"], id="the-cluster"),
+        pytest.param("tiny", "kinesis", [".spec.ingestion.type"], id="the-type"),
+        pytest.param("tiny", "Kafka", [], id="the-long-name-of-the-type"),
+        pytest.param("tiny", "Kinesis", [".spec.ingestion.type"], id="a-long-name-of-another"),
+        pytest.param("tiny", "nonsense", [".spec.ingestion.type"], id="no-type"),
+    ],
+)
+def test_what_druid_has_keeps_its_cluster_and_type(
+    cluster: str, kind: str, fields: list[str]
+) -> None:
+    assert refused(ingestion("clicks", cluster, kind), ingestion("clicks")) == fields
+
+
+def test_an_unknown_type_that_stays_is_not_refused() -> None:
+    """The controller reports it; refusing every other edit would help nobody."""
+    assert refused(ingestion("clicks", kind="x"), ingestion("clicks", kind="x")) == []
+
+
+@pytest.mark.parametrize("kind", ["PostgreSQLTenant", "DruidIngestion"])
+def test_every_message_names_its_field_and_a_way_out(kind: str) -> None:
+    rules = schema(kind)["x-kubernetes-validations"]
     assert [
         r["message"] for r in rules if r["fieldPath"].removeprefix(".") not in r["message"]
     ] == []

@@ -91,6 +91,8 @@ def children_of(pid: int) -> list[int]:
 def test_once_every_sample_becomes_ready_and_every_tenant_logs_in() -> None:
     done = demo_once(ROOT / "samples")
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "PostgresCluster team-a/hippo: Applied" in done.stdout
+    assert "PostgresCluster team-b/rhino: Applied" in done.stdout
     assert "logged in as orders in database orders" in done.stdout
     assert "logged in as monthly_reports_owner in database monthly_reports" in done.stdout
     assert "everything is Ready" in done.stdout

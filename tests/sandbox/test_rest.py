@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 import pytest
 
@@ -113,7 +113,9 @@ def test_a_deletion_that_waits_returns_the_object(api: Api) -> None:
         pytest.param("GET", f"{WIDGETS}?watch=true", None, 405, "MethodNotAllowed", id="watch"),
         pytest.param("GET", f"{WIDGETS}?limit=x", None, 400, "BadRequest", id="limit"),
         pytest.param("GET", f"{WIDGETS}?continue=x", None, 400, "BadRequest", id="continue"),
-        pytest.param("GET", f"{WIDGETS}?labelSelector=a", None, 400, "BadRequest", id="set-based"),
+        pytest.param(
+            "GET", f"{WIDGETS}?labelSelector=a+in+(b)", None, 400, "BadRequest", id="set-based"
+        ),
     ],
 )  # fmt: skip
 def test_a_refusal_is_a_status(
@@ -129,6 +131,24 @@ def test_a_refusal_is_a_status(
     )
 
 
+@pytest.mark.parametrize(
+    ("selector", "found"),
+    [
+        pytest.param("for=bob", ["a", "c", "d"], id="equal"),
+        pytest.param("for!=bob", ["b", "e"], id="unequal"),
+        pytest.param("for", ["a", "b", "c", "d"], id="there"),
+        pytest.param("!for", ["e"], id="not-there"),
+        pytest.param("for=bob,!for", [], id="all-of-them"),
+    ],
+)
+def test_labels_select_by_value_and_by_presence(api: Api, selector: str, found: list[str]) -> None:
+    call(api, "POST", WIDGETS, widget("e"))
+
+    listed = call(api, "GET", f"{WIDGETS}?labelSelector={quote(selector)}")[1]
+
+    assert [item["metadata"]["name"] for item in listed["items"]] == found
+
+
 def test_an_undeclared_field_cannot_be_selected(api: Api) -> None:
     _, said = call(api, "GET", f"{WIDGETS}?fieldSelector=spec.color=red")
 
@@ -139,5 +159,10 @@ def test_discovery_names_what_is_served(api: Api) -> None:
     groups = call(api, "GET", "/apis")[1]["groups"]
     core = call(api, "GET", "/api/v1")[1]["resources"]
 
-    assert [group["name"] for group in groups] == ["example.com", "external-secrets.io"]
+    assert [group["name"] for group in groups] == [
+        "batch",
+        "example.com",
+        "external-secrets.io",
+        "rbac.authorization.k8s.io",
+    ]
     assert "secrets" in [resource["name"] for resource in core]
