@@ -95,7 +95,7 @@ RUNNING = "a Job runs the SQL"
         pytest.param(
             {"instances": ObservedInstances.of([pod("replica")]), "jobs": (FAILED,)},
             Wait("SQLFailed", f"{MESSAGE}; no running instance takes writes"),
-            id="no-primary",
+            id="no-primary-after-a-failure",
         ),
         pytest.param(
             {"jobs": (FAILED,)}, Wait("SQLFailed", MESSAGE, recheck=6.0), id="too-early-again"

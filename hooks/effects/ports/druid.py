@@ -154,7 +154,7 @@ class Report:
     Attributes:
         error: the whole error, without the stack trace; empty for none.
         parse_errors: the first few, in Druid's words.
-        rows: None when the report has no counts.
+        rows: of the phase that was reached; None when the report has no counts.
     """
 
     error: str = field(default="", repr=False)
@@ -216,7 +216,10 @@ class Cluster(Protocol):
         ...
 
     def report(self, id: str) -> Report | None:  # noqa: A002
-        """Read an ended task's report; None when there is none, as for a task that never began."""
+        """Read an ended task's report.
+
+        None when there is none, as for a task that never began. One above 8 MiB is empty.
+        """
         ...
 
     def shut_down(self, id: str) -> None:  # noqa: A002
