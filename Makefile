@@ -58,6 +58,14 @@ e2e-postgres: $(STAMP) $(SERVERS) ## Run the adapter and a tenant's life on Post
 		{ apt-get update -qq && apt-get install -qq --no-install-recommends pgbouncer; } || true
 	@$(BIN)/python -m pytest -m e2e $(POSTGRES)
 
+e2e-apiserver: $(STAMP) ## Install and live on a real kube-apiserver (ten minutes to build it, once)
+	@$(BUILD) etcd kube-apiserver kube-controller-manager kubectl >/dev/null
+	@$(BIN)/python -m pytest -m e2e tests/e2e/apiserver
+
+e2e-chart: $(STAMP) ## Compare the charts with the manifests, lint them, follow the Dockerfile
+	@$(BUILD) etcd kube-apiserver kube-controller-manager kubectl helm >/dev/null
+	@$(BIN)/python -m pytest -m e2e tests/e2e/chart
+
 e2e-node: $(STAMP) ## Run the hooks and their Jobs in pods on a real Kubernetes node; as root
 	@test "$$(id -u)" = 0 || { echo "root is needed for containers and their network" >&2; exit 1; }
 	@dpkg --status $(NODE_PACKAGES) >/dev/null 2>&1 || \

@@ -98,7 +98,9 @@ def section(page: Path, title: str) -> str:
     start = re.search(rf"^(#+) {re.escape(title)}$", source, re.M)
     assert start is not None, title
     rest = source[start.end() :]
-    end = re.search(rf"^#{{1,{len(start[1])}}} ", rest, re.M)
+    # A comment in a block of code looks like a heading.
+    blank = _FENCE.sub(lambda block: re.sub(r"[^\n]", " ", block[0]), rest)
+    end = re.search(rf"^#{{1,{len(start[1])}}} ", blank, re.M)
     return rest[: end.start()] if end else rest
 
 

@@ -1,0 +1,3 @@
+# What holds the namespaces of a pod open.
+FROM debian:bookworm-slim
+ENTRYPOINT ["sleep", "infinity"]
