@@ -66,6 +66,13 @@ e2e-chart: $(STAMP) ## Compare the charts with the manifests, lint them, follow 
 	@$(BUILD) etcd kube-apiserver kube-controller-manager kubectl helm >/dev/null
 	@$(BIN)/python -m pytest -m e2e tests/e2e/chart
 
+e2e-druid: $(STAMP) ## Run ingestions on real Druids: 33 with Kafka, 27 with SQL and users
+	@{ command -v java && command -v mvn; } >/dev/null || test "$$(id -u)" != 0 || \
+		{ apt-get update -qq && \
+		apt-get install -qq --no-install-recommends openjdk-17-jre-headless maven; }
+	@$(BIN)/python -m tests.e2e.druid.artifacts
+	@$(BIN)/python -m pytest -m e2e tests/e2e/druid
+
 e2e-node: $(STAMP) ## Run the hooks and their Jobs in pods on a real Kubernetes node; as root
 	@test "$$(id -u)" = 0 || { echo "root is needed for containers and their network" >&2; exit 1; }
 	@dpkg --status $(NODE_PACKAGES) >/dev/null 2>&1 || \
