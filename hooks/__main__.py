@@ -54,11 +54,12 @@ def _parser() -> argparse.ArgumentParser:
     serve.set_defaults(run=_serve)
     for hook in ("sync", "finalize", "customize"):
         once = commands.add_parser(hook, help=f"answer the {hook} request on standard input")
-        once.add_argument("resource", metavar="RESOURCE", help="as in the path: instance, tenant")
+        once.add_argument("resource", metavar="RESOURCE", help="as in the path: tenant, ingestion")
         once.set_defaults(run=_answer, hook=hook)
     again = commands.add_parser("replay", help="answer recorded calls, show what differs")
-    again.add_argument("paths", nargs="+", type=Path, metavar="FILE", help="recorded calls, JSON")
-    again.set_defaults(run=_replay)
+    _add_paths(again, _replay, "FILE", "recorded calls, JSON")
+    check = commands.add_parser("check", help="say what would be refused of manifests")
+    _add_paths(check, _check, "PATH", "manifests, recorded calls, or directories of them")
     _add_init_sql(commands.add_parser("run-init-sql", help="what an init-SQL Job does"))
     registry = commands.add_parser("registry", help="repair the ownership registry")
     repairs = registry.add_subparsers(required=True, metavar="ACTION")
@@ -69,11 +70,20 @@ def _parser() -> argparse.ArgumentParser:
     sandbox = commands.add_parser("sandbox", help="a whole world on this machine")
     actions = sandbox.add_subparsers(required=True, metavar="ACTION")
     up = actions.add_parser("up", help="start it and apply objects")
-    up.add_argument("paths", nargs="+", metavar="PATH", help="files or directories of manifests")
+    _add_paths(up, _sandbox, "PATH", "files or directories of manifests")
     up.add_argument("--once", action="store_true", help="exit when everything is Ready, or cannot")
     up.add_argument("--druid-url", default="", metavar="URL", help="a real Druid's Router to use")
-    up.set_defaults(run=_sandbox)
     return parser
+
+
+def _add_paths(
+    parser: argparse.ArgumentParser,
+    run: Callable[[argparse.Namespace], int],
+    metavar: str,
+    meaning: str,
+) -> None:
+    parser.add_argument("paths", nargs="+", type=Path, metavar=metavar, help=meaning)
+    parser.set_defaults(run=run)
 
 
 def _add_init_sql(parser: argparse.ArgumentParser) -> None:
@@ -155,6 +165,8 @@ def _replay(arguments: argparse.Namespace) -> int:
             body = _answered(recording.resource, recording.hook, recording.body)
         except (BadRecording, UnknownResource, BadRequest, EffectError) as error:
             return _complain(f"{path}: {error}")
+        except BadReply as error:
+            return _complain(f"{path}: the answer would do harm: {error}", code=BUG)
         difference = recording.differences(body)
         print(difference or f"{path}: the same answer")  # noqa: T201  for who typed the command
         differ = differ or bool(difference)
@@ -181,14 +193,21 @@ def _rebind(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _check(arguments: argparse.Namespace) -> int:
+    return _sandboxed("checking", arguments.paths)
+
+
 def _sandbox(arguments: argparse.Namespace) -> int:
+    return _sandboxed("ui", arguments.paths, once=arguments.once, druid_url=arguments.druid_url)
+
+
+def _sandboxed(module: str, *arguments: object, **options: object) -> int:
+    """Run what only the sandbox's own packages can."""
     try:
-        ui = importlib.import_module("hooks.sandbox.ui")
+        found = importlib.import_module(f"hooks.sandbox.{module}")
     except ModuleNotFoundError as error:
-        return _complain(f"{error}: the sandbox needs the extra `sandbox` to be installed")
-    code: int = ui.main(
-        [Path(path) for path in arguments.paths], once=arguments.once, druid_url=arguments.druid_url
-    )
+        return _complain(f"{error}: this needs the extra `sandbox` to be installed")
+    code: int = found.main(*arguments, **options)
     return code
 
 

@@ -49,7 +49,7 @@ def test_every_problem_of_the_settings_is_listed_and_the_exit_code_is_2(command:
     ]
 
 
-@pytest.mark.parametrize("arguments", [[], ["nothing"], ["sync"], ["sandbox", "up"]])
+@pytest.mark.parametrize("arguments", [[], ["nothing"], ["sync"], ["check"], ["sandbox", "up"]])
 def test_a_wrong_command_line_is_exit_code_2(arguments: list[str]) -> None:
     ended = hooks(*arguments)
     assert (ended.returncode, ended.stderr.startswith("usage: hooks")) == (2, True)
@@ -146,6 +146,23 @@ def test_a_file_that_is_no_recording_is_exit_code_2(tmp_path: Path) -> None:
     ended = hooks("replay", str(tmp_path / "x.json"), env=environ(tmp_path))
     assert ended.returncode == 2
     assert ended.stderr == f"hooks: {tmp_path}/x.json: resource is missing or not a string\n"
+
+
+def test_check_tells_what_would_be_refused_and_where(tmp_path: Path) -> None:
+    path = tmp_path / "tenant.yaml"
+    path.write_text(json.dumps(TENANT))
+    ended = hooks("check", str(path))
+    assert (ended.returncode, ended.stderr) == (1, "")
+    assert ended.stdout.splitlines() == [
+        f"{path}: PostgreSQLTenant team-a/shop: spec.databaseName: unknown field",
+        "files: 1, problems: 1",
+    ]
+
+
+def test_check_of_nothing_is_exit_code_2(tmp_path: Path) -> None:
+    ended = hooks("check", "samples", str(tmp_path))
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == f"hooks: {tmp_path}: no manifest and no recorded call is there\n"
 
 
 def recording(directory: Path, *, names: list[str]) -> Path:

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from hooks import telemetry, wsgi
+from hooks.app import Hook, answer
+from hooks.core import contract
+from hooks.core.deadline import Deadline
 from hooks.recordings import BadRecording, Recording, read
+from hooks.settings import Settings
+from tests.app.running import ROOT
+
+CALLS = ROOT / "tests" / "fixtures" / "calls"
+RECORDED = sorted(CALLS.glob("*.json"))
 
 GOOD = {
     "resource": "tenant",
@@ -64,3 +74,34 @@ def test_a_difference_is_shown_as_a_diff() -> None:
         '+  "finalized": true',
         " }",
     ]
+
+
+@pytest.fixture
+def settings(monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Give settings that lead to no server: a call that asks one is answered otherwise."""
+    monkeypatch.chdir(ROOT)
+    lines = (CALLS / "settings.env").read_text().splitlines()
+    return Settings.from_env(dict(line.split("=", 1) for line in lines))
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+def test_a_recorded_call_is_answered_as_it_was(path: Path, settings: Settings) -> None:
+    recording = read(path)
+    controllers = wsgi.controllers(settings, telemetry.Effects(telemetry.Metrics()))
+    (controller,) = (each for each in controllers if each.resource == recording.resource)
+    reply = answer(
+        controller,
+        recording.hook,
+        contract.parse(recording.body()),
+        lambda: wsgi.services(settings)(Deadline(settings.request_seconds)),
+    )
+    assert recording.differences(reply.body) == ""
+
+
+def test_there_is_a_recorded_call_of_each_hook_of_each_resource(settings: Settings) -> None:
+    controllers = wsgi.controllers(settings, telemetry.Effects(telemetry.Metrics()))
+    resources = {controller.resource for controller in controllers}
+    hooks = {(resource, hook) for resource in resources for hook in get_args(Hook)}
+    # Deleting a PostgresCluster does not wait for its hooks.
+    hooks -= {("initsql", "finalize"), ("initsql-pgo", "finalize")}
+    assert {(each.resource, each.hook) for each in map(read, RECORDED)} == hooks

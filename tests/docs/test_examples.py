@@ -1,16 +1,19 @@
 """The examples are valid, and the policies are those that the tests of the servers use."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from jsonschema import Draft7Validator
 
 from hooks.sandbox.openbao_server import controller_policy, reader_policy
 from tests.docs.pages import OPERATIONS, blocks, label, pages
 from tests.manifests.manifests import BASE, ROOT, Manifest, load, problems, schema, unknown_fields
 
 POSTGRESQL = {"PostgreSQLInstance", "PostgreSQLTenant"}
+VALUES = "# values.yaml\n"
 OURS = POSTGRESQL | {"DruidIngestion", "PostgresCluster"}
 
 
@@ -19,6 +22,7 @@ def examples(page: Path) -> list[Manifest]:
     return [
         document
         for block in blocks(page, "yaml")
+        if not block.text.startswith(VALUES)
         for document in yaml.safe_load_all(block.text)
         if document is not None
     ]
@@ -77,10 +81,22 @@ def test_the_overlay_changes_what_is_in_the_base() -> None:
     assert [each["name"] for each in example("Kustomization")["images"]] == [image]
 
 
+def test_the_values_of_the_chart_are_values_and_set_variables_that_exist() -> None:
+    (block,) = (each for each in blocks(OPERATIONS, "yaml") if each.text.startswith(VALUES))
+    values = yaml.safe_load(block.text)
+    schema_of_values = json.loads((ROOT / "charts/database-hooks/values.schema.json").read_text())
+    assert list(Draft7Validator(schema_of_values).iter_errors(values)) == []
+    assert {*values["settings"], *values["postgresql"]["settings"]} <= variables()
+
+
+def variables() -> set[str]:
+    """Return the variables of the table."""
+    return {row.split("`")[1] for row in OPERATIONS.read_text().splitlines() if row[:3] == "| `"}
+
+
 def test_the_overlay_sets_variables_that_exist() -> None:
-    table = {row.split("`")[1] for row in OPERATIONS.read_text().splitlines() if row[:3] == "| `"}
     named = {variable["name"] for variable in container(example("Deployment"))["env"]}
-    assert named <= table
+    assert named <= variables()
 
 
 def test_the_store_is_the_one_that_the_base_names_at_the_mount_of_the_policies() -> None:

@@ -144,27 +144,49 @@ def test_a_page_lists_the_reasons_phases_and_fields_of_its_kind(kind: str) -> No
     assert sorted(word for word in words if not re.search(rf"\b{word}\b", page)) == []
 
 
-def literals() -> str:
-    """Return every text in the Tenant's code, with {} where something is filled in."""
-    found = []
+def nodes() -> Iterator[ast.AST]:
     for module in sorted((ROOT / "hooks" / "tenant").glob("*.py")):
-        for node in ast.walk(ast.parse(module.read_text())):
-            parts = node.values if isinstance(node, ast.JoinedStr) else [node]
-            found.append(
-                "".join(
-                    str(part.value) if isinstance(part, ast.Constant) else "{}" for part in parts
-                )
-            )
-    return "\n".join(found)
+        yield from ast.walk(ast.parse(module.read_text()))
+
+
+def literal(node: ast.AST) -> str:
+    """Return a text of the code, with {} where something is filled in."""
+    parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+    return "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in parts)
+
+
+def shown_conflicts() -> list[list[str]]:
+    """Return what the table quotes, each in the pieces between its dots."""
+    return [
+        [piece.strip() for piece in quoted.split("...")]
+        for message, _do in rows(section(OPERATIONS, "Conflict"))
+        for quoted in re.findall(r"`([^`]+)`", message)
+    ]
 
 
 def test_the_messages_in_the_table_of_conflicts_are_messages_of_the_code() -> None:
-    shown = [
-        piece.strip()
-        for message, _do in rows(section(OPERATIONS, "Conflict"))
-        for quoted in re.findall(r"`([^`]+)`", message)
-        for piece in quoted.split("...")
-    ]
-    known = literals()
-    ends = {" ".join(piece.split()[-4:]) for piece in shown}
+    known = "\n".join(map(literal, nodes()))
+    ends = {" ".join(piece.split()[-4:]) for pieces in shown_conflicts() for piece in pieces}
     assert sorted(end for end in ends if end not in known) == []
+
+
+def test_every_message_of_a_conflict_is_in_the_table() -> None:
+    messages = [
+        literal(node.args[1])
+        for node in nodes()
+        if isinstance(node, ast.Call) and len(node.args) > 1
+        if isinstance(node.args[0], ast.Name) and node.args[0].id == "CONFLICT"
+    ]
+    assert messages
+    table = shown_conflicts()
+    unknown = [
+        message for message in messages if not any(quotes(pieces, message) for pieces in table)
+    ]
+    assert unknown == []
+
+
+def quotes(pieces: list[str], message: str) -> bool:
+    """Say whether a message is quoted; where it is filled in, three words in a row are enough."""
+    words = [word for piece in pieces for word in piece.split()]
+    runs = (" ".join(words[at : at + 3]) for at in range(len(words) - 2))
+    return all(piece in message for piece in pieces) or any(run in message for run in runs)

@@ -17,6 +17,7 @@ from hooks.sandbox.postgres_server import PostgresServer
 from tests.builders import merged
 from tests.docs.manual import Manual
 from tests.docs.pages import commands, sql_blocks
+from tests.docs.shell import Shell
 from tests.tenant.world import INSTANCES, NAMESPACE, TENANTS, TenantWorld
 
 GIVE, REMOVE = "Give a retained database to a new Tenant", "Remove what was retained"
@@ -86,6 +87,18 @@ def test_a_retained_database_goes_to_the_new_tenant(world: TenantWorld, manual: 
     assert "was retained by an earlier Tenant of this name" in message(world)
     manual.follow(*commands(GIVE))
     assert password(world) == before
+
+
+def test_what_is_handed_over_to_many_is_read_from_their_messages(
+    world: TenantWorld, manual: Manual, tmp_path: Path
+) -> None:
+    create_again(world, manual)
+    (hand_over,) = commands("Restore Tenants")
+    shell = Shell(tmp_path)
+    other = "11111111-0000-4000-8000-000000000001=11111111-0000-4000-8000-000000000002"
+    shell.types(hand_over, listed=f"it is Ready\n{message(world)}\nhand-over: {other}\n")
+    pair = f"{manual.places['OLD_UID']}={manual.places['NEW_UID']}"
+    assert shell.annotations() == {"database.ddupan.top/hand-over": f"{pair},{other}"}
 
 
 def test_what_was_retained_is_removed_by_a_tenant_that_gets_it(
