@@ -80,8 +80,17 @@ def _mark(path: Path) -> tuple[int, int]:
     return (status.st_mtime_ns, status.st_size)
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML as Kubernetes reads it: a date is a string."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012  the base class reads it as it is
+        first: [(tag, pattern) for tag, pattern in found if not tag.endswith(":timestamp")]
+        for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
 def _documents(path: Path) -> Iterator[Manifest]:
-    for document in yaml.safe_load_all(path.read_text()):
+    for document in yaml.load_all(path.read_text(), _Loader):
         if document is None:
             continue
         if not isinstance(document, dict) or not isinstance(document.get("metadata"), dict):

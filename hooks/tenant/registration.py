@@ -45,6 +45,9 @@ def _unregistered(facts: Facts, instance: Instance, server: Server) -> Verdict[P
         before = credential.owner.get("instance", "")
         if before != instance.name:
             return _another_instance(before)
+    retained = approvals.retained_row(facts, instance, server)
+    if retained is not None:
+        return _hand_over(facts, retained)
     provisioned = past.phase in PHASES[2:] or past.database_oid is not None
     if provisioned:
         # Unread: were the phase to fall, the next look would take this for a new Tenant.
@@ -55,9 +58,6 @@ def _unregistered(facts: Facts, instance: Instance, server: Server) -> Verdict[P
             " moved or the server restored; nothing was created",
             unread=True,
         )
-    retained = approvals.retained_row(facts, instance, server)
-    if retained is not None:
-        return _hand_over(facts, retained)
     obstacle = (
         rival(facts, server)
         or _credential_obstacle(facts)

@@ -61,6 +61,13 @@ def test_nothing_is_wrong_with_the_samples_and_the_recorded_calls(
     assert capsys.readouterr().out == f"files: {count}, problems: 0\n"
 
 
+def test_a_date_without_quotes_is_a_string_as_kubectl_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / "objects.yaml"
+    dated = merged(TENANT, {"metadata": {"annotations": {"since": "DATE"}}})
+    path.write_text(yaml.safe_dump(dated).replace("DATE", "2026-05-04"))
+    assert list(check(path)) == []
+
+
 @pytest.mark.parametrize(
     ("change", "line"),
     [

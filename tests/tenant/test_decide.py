@@ -345,6 +345,13 @@ def test_a_retained_database_is_handed_over_when_that_is_approved_on_the_instanc
     )
 
 
+def test_a_tenant_that_was_restored_with_its_status_is_handed_over_too() -> None:
+    restored = replace(BEFORE_HAND_OVER, past=Past("Ready", 16400, {}))
+    assert outcome(restored)[2] == actions.TakeOverRow("tenant-0", "tenant-1")
+    unapproved = replace(restored, instance=SEEN_INSTANCE)
+    assert outcome(unapproved)[2] == "Conflict"
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -8,12 +8,14 @@ from hooks.effects.postgres.databases import Databases
 from hooks.effects.postgres.errors import SYSTEM, translating
 
 # Whoever may connect to endpoint.database can take any advisory lock there. A lock that a
-# prepared transaction holds has no session.
+# prepared transaction holds has no session; one whose session is gone was freed while we looked,
+# since the two views are not read at one moment.
 _STRANGER = """
     SELECT true FROM pg_locks l LEFT JOIN pg_stat_activity a USING (pid)
     WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
         AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
         AND (l.classid::bigint << 32) | l.objid::bigint = hashtextextended(%s, 0)
+        AND (l.pid IS NULL OR a.pid IS NOT NULL)
         AND a.usename IS DISTINCT FROM session_user
         AND NOT coalesce((SELECT rolsuper FROM pg_roles WHERE oid = a.usesysid), false)
 """
