@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
+import os
 import queue
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from hooks.core import manifests
 from hooks.core.manifests import Manifest
+from hooks.sandbox.certificates import Authority
 from hooks.sandbox.kinds import CONFIG_MAP
 from hooks.sandbox.kube_cluster import KubeCluster
-from tests.e2e.apiserver.installation import Installation
+from tests.docs.pages import ROOT
+from tests.e2e.apiserver.administrator import Administrator
+from tests.e2e.apiserver.control_plane import started
+from tests.e2e.tools.programs import program
 from tests.sandbox.test_kube_cluster import *  # noqa: F403  all of it
 from tests.sandbox.test_kube_cluster import settings
 
 
+@pytest.fixture(scope="module")
+def kubeconfig(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[Path]:
+    """An API server with our kinds, and nobody at work who would change their objects."""
+    directory = tmp_path_factory.mktemp("cluster")
+    with started(directory, authority) as control_plane:
+        environment = {
+            "PATH": f"{program('kubectl').parent}:{os.defpath}",
+            "HOME": str(directory),
+            "KUBECONFIG": str(control_plane.kubeconfig),
+        }
+        who = Administrator(ROOT, environment)
+        who.kubectl("apply", "-k", "crds")
+        who.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        yield control_plane.kubeconfig
+
+
 @pytest.fixture  # type: ignore[no-redef]  # a real one
-def cluster(installation: Installation) -> Iterator[KubeCluster]:
+def cluster(kubeconfig: Path) -> Iterator[KubeCluster]:
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    with KubeCluster(installation.control_plane.kubeconfig, lambda: now) as cluster:
+    with KubeCluster(kubeconfig, lambda: now) as cluster:
         yield cluster
 
 
