@@ -209,11 +209,6 @@ def _cut(child: Manifest) -> Manifest:
         "annotations": notes or None,
     }
     cut: Manifest = manifests.without_nulls(
-        {
-            "apiVersion": child.get("apiVersion"),
-            "kind": child.get("kind"),
-            "metadata": kept,
-            "spec": child.get("spec"),
-        }
+        {key: value for key, value in child.items() if key != "status"} | {"metadata": kept}
     )
     return cut

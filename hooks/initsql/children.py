@@ -13,7 +13,7 @@ from hooks.core.decision import Decision
 from hooks.core.manifests import Manifest
 from hooks.initsql.decide import Attempt, last_failed
 from hooks.initsql.facts import Facts
-from hooks.initsql.jobs import ATTEMPT, DIGEST, ORIGIN, SOURCE, UID, Job
+from hooks.initsql.jobs import ATTEMPT, CONTAINER, DIGEST, ORIGIN, SOURCE, UID, Job, observed
 from hooks.initsql.model import Config
 
 _TERMINATION_LOG = "/dev/termination-log"
@@ -37,11 +37,11 @@ def desired(
     been kept for its logs, and goes. It and its rights are held as they were made; they are not
     those of a new decision. A Job that has ended is listed while it is there, and not made again.
     """
-    held = {_identity(child): child for child in contract.hold(request)}
+    there = {_identity(child): child for child in contract.hold(request)}
     running = [job for job in facts.jobs if job.state == "unfinished"]
     if running:
-        return tuple(child for job in running for child in _as_made(job, held, facts))
-    kept = tuple(held["Job", job.name] for job in _kept(facts))
+        return tuple(child for job in running for child in _as_made(job, there, facts))
+    kept = tuple(there["Job", job.name] for job in _kept(facts))
     attempt = decision.action
     if attempt is None:
         return kept
@@ -50,11 +50,21 @@ def desired(
     return (*kept, _job(name, attempt, facts, config), *_account(name, source, facts))
 
 
-def _as_made(job: Job, held: dict[tuple[str, str], Manifest], facts: Facts) -> Iterator[Manifest]:
+def held(request: Request) -> tuple[Manifest, ...]:
+    """Return what exists as it is, but for the rights of Jobs that have ended."""
+    running = {job.name for job in observed(request) if job.state == "unfinished"}
+    return tuple(
+        child
+        for child in contract.hold(request)
+        if child.get("kind") == "Job" or manifests.name(child) in running
+    )
+
+
+def _as_made(job: Job, there: dict[tuple[str, str], Manifest], facts: Facts) -> Iterator[Manifest]:
     """Yield a Job that runs, and its rights; those that are missing are made again."""
-    yield held["Job", job.name]
+    yield there["Job", job.name]
     for made in _account(job.name, job.source, facts):
-        yield held.get(_identity(made), made)
+        yield there.get(_identity(made), made)
 
 
 def _identity(child: Manifest) -> tuple[str, str]:
@@ -121,7 +131,7 @@ def _pod(name: str, attempt: Attempt, facts: Facts, config: Config) -> Manifest:
 
 def _container(attempt: Attempt, facts: Facts, config: Config) -> Manifest:
     return {
-        "name": "init-sql",
+        "name": CONTAINER,
         "image": config.image,
         "imagePullPolicy": config.pull_policy,
         "args": _arguments(attempt, facts, config),

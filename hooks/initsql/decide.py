@@ -22,6 +22,7 @@ FIRST_PAUSE = 10.0
 LONGEST_PAUSE = 300.0
 """Seconds between an attempt that failed and the next one; they double."""
 
+STARTING = "a Job is made to run the SQL, and has no Pod yet"
 RUNNING = "a Job runs the SQL"
 
 
@@ -46,8 +47,8 @@ def none_running(facts: Facts) -> Verdict[Attempt]:
     for job in facts.jobs:
         if job.state == "unfinished":
             if job.trouble:
-                return Wait(reasons.JOB_FAILED, f"the Pod of the Job cannot start: {job.trouble}")
-            return Wait(reasons.RECONCILING, RUNNING)
+                return Wait(reasons.JOB_PENDING, f"the Pod of the Job cannot start: {job.trouble}")
+            return Wait(reasons.RECONCILING, STARTING if job.waits else RUNNING)
     return Met()
 
 
@@ -92,7 +93,7 @@ def attempt_made(facts: Facts) -> Verdict[Attempt]:
     digest = facts.wish.digest(_sql(facts))
     last = last_failed(facts.jobs)
     if last is None or last.digest != digest:
-        return Act(Attempt(digest, 1), reasons.RECONCILING, RUNNING)
+        return Act(Attempt(digest, 1), reasons.RECONCILING, STARTING)
     reason, message = failure(last)
     limit = facts.wish.max_attempts
     if limit is not None and last.attempt >= limit:
@@ -101,7 +102,7 @@ def attempt_made(facts: Facts) -> Verdict[Attempt]:
     wait = _pause(last, facts)
     if wait > 0:
         return Wait(reason, message, recheck=wait)
-    return Act(Attempt(digest, last.attempt + 1), reasons.RECONCILING, RUNNING)
+    return Act(Attempt(digest, last.attempt + 1), reasons.RECONCILING, STARTING)
 
 
 def last_failed(jobs: tuple[Job, ...]) -> Job | None:
@@ -117,7 +118,8 @@ def failure(job: Job) -> tuple[str, str]:
     """
     match job.outcome:
         case None:
-            return reasons.JOB_FAILED, f"the Job failed: {job.why or 'no reason is known'}"
+            why = job.why or "no reason is known"
+            return reasons.JOB_FAILED, f"the Job failed: {why}; the SQL may have been applied"
         case outcome if outcome.result == "again":
             return reasons.NOT_EXECUTED, outcome.detail
         case outcome if outcome.result == "unknown":

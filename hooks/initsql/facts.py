@@ -79,7 +79,8 @@ def _idle(parent: Manifest, *, managed: bool) -> str:
         return "the cluster is shut down"
     if spec.get("paused"):
         return "the cluster is paused"
-    if (spec.get("standby") or {}).get("enabled"):
+    standby = spec.get("standby")
+    if isinstance(standby, dict) and standby.get("enabled"):
         return "the cluster is a standby of another"
     if managed and spec.get("users") and not status.get("usersRevision"):
         return "the operator has not made the users yet"

@@ -35,9 +35,9 @@ class InitSqlHooks:
         if not isinstance(wish, Wish):
             current = report.invalid(wish)
             status = report.status(parent, current, before.get(FIELD), now)
-            return Response(status, contract.hold(request), report.NEEDS_A_PERSON)
+            return Response(status, children.held(request), report.NEEDS_A_PERSON)
         if wish.managed:  # the label is wrong: this status is somebody else's memory
-            return Response(before, contract.hold(request))
+            return Response(before, children.held(request))
         if wish.source is None:
             return Response(report.status(parent, None, None, now))
         seen = facts.gather(wish, request, services)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -33,8 +34,8 @@ _OPERATOR_FINALIZER = "postgres-operator.crunchydata.com/finalizer"
 _OPERATOR_MANAGER = "postgrescluster-controller"
 
 _DIGEST = 12
-_NAME = 37
-"""Characters of a cluster's name in the names of Jobs, which may have 63."""
+_MAX_JOB_NAME = 63
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +104,8 @@ class Wish:
 
     def job_name(self, digest: str, attempt: int) -> str:
         """Return the name of a Job, and of the account and the rights that it has."""
-        start = self.name[:_NAME].replace(".", "-").strip("-")
-        return f"{start}-init-sql-{digest}-{attempt}"
+        end = f"-init-sql-{digest}-{attempt}"
+        return self.name[: _MAX_JOB_NAME - len(end)].replace(".", "-").strip("-") + end
 
 
 def parse(parent: Manifest, mode: Mode) -> Wish | list[str]:
@@ -117,9 +118,10 @@ def parse(parent: Manifest, mode: Mode) -> Wish | list[str]:
     annotated = mode == "decorator" and FROM in notes
     source = _annotated(notes[FROM]) if annotated else _field(parent)
     problems = source if isinstance(source, list) else []
-    limit = notes.get(MAX_ATTEMPTS)
-    if limit is not None and not (limit.isascii() and limit.isdecimal() and int(limit) > 0):
-        problems = [*problems, f"metadata.annotations[{MAX_ATTEMPTS}]: must be a number above 0"]
+    limit = number(notes.get(MAX_ATTEMPTS, ""))
+    if limit is None and MAX_ATTEMPTS in notes:
+        path = f"metadata.annotations[{MAX_ATTEMPTS}]"
+        problems = [*problems, f"{path}: must be a number from 1 to 999999999"]
     if problems or isinstance(source, list):
         return problems
     record = notes.get(APPLIED) if annotated else (parent.get("status") or {}).get(FIELD)
@@ -131,9 +133,14 @@ def parse(parent: Manifest, mode: Mode) -> Wish | list[str]:
         source=source,
         applied=None if record is None else str(record),
         annotated=annotated,
-        max_attempts=int(limit) if limit else None,
+        max_attempts=limit,
         managed=_managed(parent),
     )
+
+
+def number(text: str) -> int | None:
+    """Read a number above 0, None when it is none."""
+    return int(text) if _NUMBER.match(text) else None
 
 
 def _field(parent: Manifest) -> DatabaseInitSQL | list[str] | None:
@@ -158,6 +165,8 @@ def _source(name: object, key: object, path: str) -> DatabaseInitSQL | list[str]
         problems.append(f"{path}: the name of the ConfigMap is missing or none")
     if not isinstance(key, str) or not key:
         problems.append(f"{path}: the key is missing")
+    elif len(key) > MAX_NAME:
+        problems.append(f"{path}: the key is longer than that of a ConfigMap can be")
     return problems or DatabaseInitSQL(str(name), str(key))
 
 

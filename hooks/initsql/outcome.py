@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Literal, get_args
 
 from hooks.core.errors import EffectError
@@ -39,8 +39,9 @@ class Outcome:
     line: int = 0
 
     def write(self) -> str:
-        """Return it as a termination message."""
-        return json.dumps(asdict(self), separators=(",", ":"))
+        """Return it as a termination message, which Kubernetes cuts off at 4 KiB."""
+        short = replace(self, detail=self.detail[:_MAX_DETAIL])
+        return json.dumps(asdict(short), separators=(",", ":"))
 
 
 def of(error: EffectError) -> Outcome:

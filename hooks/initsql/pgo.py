@@ -40,7 +40,7 @@ class InitSqlPgoHooks:
         if not isinstance(wish, Wish):
             notes = {STATE: report.state(report.invalid(wish))}
             return Decoration(
-                contract.hold(request), _changed(parent, notes), recheck=report.NEEDS_A_PERSON
+                children.held(request), _changed(parent, notes), recheck=report.NEEDS_A_PERSON
             )
         if wish.source is None:
             notes_gone = _changed(parent, {STATE: None, APPLIED: None})

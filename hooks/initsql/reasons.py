@@ -16,6 +16,9 @@ NOT_EXECUTED = "NotExecuted"
 JOB_FAILED = "JobFailed"
 ATTEMPTS_EXHAUSTED = "AttemptsExhausted"
 
+JOB_PENDING = "JobPending"
+"""The Pod of a Job cannot start. No end of an attempt: it is gone as soon as the Pod starts."""
+
 DEFERRED = "DeferredToOperator"
 
 FAILURES = frozenset({SQL_FAILED, OUTCOME_UNKNOWN, NOT_EXECUTED, JOB_FAILED})

@@ -12,6 +12,9 @@ from hooks.effects.ports.pods import ConfigMap, ConfigMaps, PodExec
 from hooks.initsql.cluster import PostgresCluster
 from hooks.initsql.instances import DATABASE, ObservedInstances
 
+_SHOWN = 10
+"""Keys that are named where one is missing: a ConfigMap may have thousands."""
+
 
 class MissingKey(Exception):
     """The ConfigMap is there and does not hold the key."""
@@ -21,7 +24,9 @@ class MissingKey(Exception):
         if key in config_map.binary:
             text += " (it is in binaryData: the file is not UTF-8 text)"
         elif config_map.data:
-            text += f" (it has {', '.join(sorted(config_map.data))})"
+            has = sorted(config_map.data)
+            others = f" and {len(has) - _SHOWN} more" if len(has) > _SHOWN else ""
+            text += f" (it has {', '.join(has[:_SHOWN])}{others})"
         super().__init__(text)
 
 

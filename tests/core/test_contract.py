@@ -148,6 +148,15 @@ def test_holding_without_a_usable_annotation_answers_what_a_hook_can_send(
     assert held == (expected,)
 
 
+def test_holding_keeps_what_a_kind_has_beside_a_spec() -> None:
+    rights = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]
+    meta = {"name": "a", "namespace": "team-a"}
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role"}
+    seen = role | {"metadata": meta | {"uid": "u"}, "rules": rights}
+    request = Request({"metadata": {"name": "a"}}, {"Role": {"team-a/a": seen}})
+    assert contract.hold(request) == (role | {"metadata": meta, "rules": rights},)
+
+
 @pytest.mark.parametrize(
     ("metadata", "expected"),
     [

@@ -147,6 +147,12 @@ def test_a_message_that_is_not_ours_is_none(message: object) -> None:
     assert outcome.read(message) is None
 
 
+def test_a_message_is_never_cut_off_by_kubernetes() -> None:
+    long = Outcome("again", "密" * 5000, "42P01", 7)
+    assert len(long.write()) < 4096
+    assert outcome.read(long.write()) == Outcome("again", "密" * 512, "42P01", 7)
+
+
 def test_a_message_is_taken_apart_with_care() -> None:
     message = '{"result":"failed","detail":null,"sqlstate":"x; DROP","line":"7"}'
     assert outcome.read(message) == Outcome("failed", "None")

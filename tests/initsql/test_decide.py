@@ -45,22 +45,29 @@ FAILED = Job(
 )
 MESSAGE = "the statement that ends on line 1 failed: syntax_error (SQLSTATE 42601)"
 UNFINISHED = replace(FAILED, state="unfinished", finished=None, outcome=None)
-RUNNING = "a Job runs the SQL"
+STARTING = "a Job is made to run the SQL, and has no Pod yet"
 
 
 @pytest.mark.parametrize(
     ("changes", "verdict"),
     [
-        pytest.param({}, Act(Attempt(DIGEST, 1), "Reconciling", RUNNING), id="first-attempt"),
-        pytest.param({"jobs": (UNFINISHED,)}, Wait("Reconciling", RUNNING), id="running"),
+        pytest.param({}, Act(Attempt(DIGEST, 1), "Reconciling", STARTING), id="first-attempt"),
+        pytest.param(
+            {"jobs": (UNFINISHED,)}, Wait("Reconciling", "a Job runs the SQL"), id="running"
+        ),
+        pytest.param(
+            {"jobs": (replace(UNFINISHED, waits=True),)},
+            Wait("Reconciling", STARTING),
+            id="no-pod-as-with-a-full-quota",
+        ),
         pytest.param(
             {"jobs": (replace(UNFINISHED, digest="other"),), "idle": "x", "config_map": None},
-            Wait("Reconciling", RUNNING),
+            Wait("Reconciling", "a Job runs the SQL"),
             id="running-whatever-is-asked-for-now",
         ),
         pytest.param(
             {"jobs": (replace(UNFINISHED, trouble="ImagePullBackOff"),)},
-            Wait("JobFailed", "the Pod of the Job cannot start: ImagePullBackOff"),
+            Wait("JobPending", "the Pod of the Job cannot start: ImagePullBackOff"),
             id="image",
         ),
         pytest.param({"idle": "it is shut down"}, Wait("Reconciling", "it is shut down")),
@@ -102,7 +109,7 @@ RUNNING = "a Job runs the SQL"
         ),
         pytest.param(
             {"jobs": (replace(FAILED, finished=NOW - timedelta(seconds=10)),)},
-            Act(Attempt(DIGEST, 2), "Reconciling", RUNNING),
+            Act(Attempt(DIGEST, 2), "Reconciling", STARTING),
             id="second-attempt",
         ),
         pytest.param(
@@ -112,7 +119,7 @@ RUNNING = "a Job runs the SQL"
         ),
         pytest.param(
             {"jobs": (replace(FAILED, digest="other", attempt=9, finished=NOW),)},
-            Act(Attempt(DIGEST, 1), "Reconciling", RUNNING),
+            Act(Attempt(DIGEST, 1), "Reconciling", STARTING),
             id="changed-sql-at-once",
         ),
         pytest.param(
@@ -125,7 +132,7 @@ RUNNING = "a Job runs the SQL"
                 "jobs": (replace(FAILED, digest="other"),),
                 "wish": replace(WISH, max_attempts=1),
             },
-            Act(Attempt(DIGEST, 1), "Reconciling", RUNNING),
+            Act(Attempt(DIGEST, 1), "Reconciling", STARTING),
             id="changed-sql-has-its-own-attempts",
         ),
         pytest.param(
@@ -144,7 +151,11 @@ RUNNING = "a Job runs the SQL"
         ),
         pytest.param(
             {"jobs": (replace(FAILED, outcome=None, why="DeadlineExceeded"),)},
-            Wait("JobFailed", "the Job failed: DeadlineExceeded", recheck=6.0),
+            Wait(
+                "JobFailed",
+                "the Job failed: DeadlineExceeded; the SQL may have been applied",
+                recheck=6.0,
+            ),
             id="deadline",
         ),
         pytest.param({"jobs": (replace(FAILED, state="complete"),)}, Met(), id="complete"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 
 import pytest
@@ -33,6 +34,7 @@ from tests.initsql.fakes import MemoryKubernetes
 FIRST = composite(request(cluster(), pod(), config_map()))
 JOB = job(FIRST)
 ATTEMPT = JOB["metadata"]["name"]
+LABEL_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 RIGHTS = [("ServiceAccount", ATTEMPT), ("Role", ATTEMPT), ("RoleBinding", ATTEMPT)]
 
 
@@ -47,7 +49,7 @@ def condition(status: str, reason: str, message: str, **more: object) -> Manifes
     }
 
 
-STARTED = condition("Unknown", "Reconciling", "a Job runs the SQL")
+STARTED = condition("Unknown", "Reconciling", "a Job is made to run the SQL, and has no Pod yet")
 
 
 def failed(*, at: str = EARLIER, outcome: Outcome | None = None) -> tuple[Manifest, Manifest]:
@@ -214,7 +216,21 @@ def test_without_the_field_everything_goes_and_other_parts_of_the_status_stay() 
         pytest.param(
             {"metadata": {"annotations": {"database.ddupan.top/init-sql-max-attempts": "0"}}},
             "metadata.annotations[database.ddupan.top/init-sql-max-attempts]:"
-            " must be a number above 0",
+            " must be a number from 1 to 999999999",
+        ),
+        pytest.param(
+            {
+                "metadata": {
+                    "annotations": {"database.ddupan.top/init-sql-max-attempts": "9" * 5000}
+                }
+            },
+            "metadata.annotations[database.ddupan.top/init-sql-max-attempts]:"
+            " must be a number from 1 to 999999999",
+            id="a-number-that-python-refuses-to-read",
+        ),
+        pytest.param(
+            {"spec": {"databaseInitSQL": {"name": "seed", "key": "k" * 254}}},
+            "spec.databaseInitSQL: the key is longer than that of a ConfigMap can be",
         ),
     ],
 )
@@ -227,6 +243,34 @@ def test_a_spec_that_cannot_be_used_is_told_and_nothing_changes(
     assert (told["reason"], told["message"]) == ("InvalidSpec", message)
     assert answer.status["databaseInitSQL"] == "older"
     assert answer.children == (FIRST.children[0],)
+
+
+def test_with_a_spec_that_cannot_be_used_the_rights_of_a_job_go_when_it_has_ended() -> None:
+    parent = cluster(spec={"databaseInitSQL": {"key": ""}})
+    running = composite(request(parent, children=applied(FIRST.children)))
+    assert running.children == FIRST.children
+    rights = applied(FIRST.children[1:])
+    over = composite(request(parent, children=(ended(JOB, "Failed"), *rights)))
+    assert listed(over) == [("Job", ATTEMPT)]
+
+
+@pytest.mark.parametrize("over", [None, "Failed"], ids=["still-kept-alive", "ended-by-its-limit"])
+def test_what_the_jobs_container_said_is_proof_although_another_one_kept_its_pod_alive(
+    over: str | None,
+) -> None:
+    its_pod = job_pod(JOB, "terminated", message=Outcome("applied", "the SQL was applied").write())
+    beside = {"name": "a-proxy", "state": {"running": {}}}
+    its_pod["status"]["containerStatuses"].insert(0, beside)
+    seen = ended(JOB, over, reason="DeadlineExceeded") if over else JOB
+    answer = composite(request(cluster(), pod(), config_map(), its_pod, children=(seen,)))
+    assert answer.status["databaseInitSQL"] == "seed"
+    assert listed(answer) == [("Job", ATTEMPT)]
+
+
+@pytest.mark.parametrize("standby", [True, "yes", [], {"enabled": False}])
+def test_a_standby_that_is_not_described_as_one_is_none(standby: object) -> None:
+    answer = composite(request(cluster(spec={"standby": standby}), pod(), config_map()))
+    assert listed(answer)[0] == ("Job", ATTEMPT)
 
 
 def test_a_cluster_that_the_operator_manages_is_left_as_it_is() -> None:
@@ -256,13 +300,20 @@ def test_the_same_request_has_the_same_answer() -> None:
     assert composite(again) == composite(once)
 
 
-@pytest.mark.parametrize("name", ["x" * 253, f"{'x' * 36}-y", "a.b.c"])
-def test_names_fit_whatever_the_cluster_is_called(name: str) -> None:
+@pytest.mark.parametrize("attempt", [1, 9, 999, 1_000_000])
+@pytest.mark.parametrize("name", ["x" * 253, f"{'x' * 36}-y", f"{'x' * 35}.y.z", "a.b.c", "1-2"])
+def test_names_fit_whatever_the_cluster_is_called_and_however_often_it_was_tried(
+    name: str, attempt: int
+) -> None:
     member = pod(metadata={"labels": {"postgres-operator.crunchydata.com/cluster": name}})
-    answer = composite(request(cluster(metadata={"name": name}), member, config_map()))
-    made = answer.children[0]["metadata"]["name"]
-    assert len(made) <= 63
-    assert made.replace("-", "").isalnum()
+    parent = cluster(metadata={"name": name})
+    first = job(composite(request(parent, member, config_map())))
+    tried = {"database.ddupan.top/init-sql-attempt": str(attempt)}
+    last = merged(ended(first, "Failed"), {"metadata": {"annotations": tried}})
+    answer = composite(request(parent, member, config_map(), children=(last,)))
+    made = job(answer)["metadata"]["name"]
+    assert LABEL_NAME.fullmatch(made)
+    assert made.endswith(f"-{attempt + 1}")
 
 
 def test_customize_names_pods_and_the_config_map_in_the_clusters_namespace() -> None:

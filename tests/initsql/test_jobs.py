@@ -28,15 +28,18 @@ def seen(**changes: object) -> Job:
 @pytest.mark.parametrize(
     ("manifest", "its_pod", "expected"),
     [
-        pytest.param(JOB, None, seen(), id="new"),
-        pytest.param(ended(JOB, "Suspended"), None, seen(), id="another-condition"),
+        pytest.param(JOB, None, seen(waits=True), id="new"),
+        pytest.param(ended(JOB, "Suspended"), None, seen(waits=True), id="another-condition"),
         pytest.param(
-            ended(JOB, "Complete"), None, seen(state="complete", finished=END), id="complete"
+            ended(JOB, "Complete"),
+            None,
+            seen(waits=True, state="complete", finished=END),
+            id="complete",
         ),
         pytest.param(
             ended(JOB, "Failed", reason="DeadlineExceeded"),
             None,
-            seen(state="failed", finished=END, why="DeadlineExceeded"),
+            seen(waits=True, state="failed", finished=END, why="DeadlineExceeded"),
             id="failed",
         ),
         pytest.param(
@@ -61,14 +64,38 @@ def seen(**changes: object) -> Job:
         pytest.param(
             JOB,
             pod(metadata={"labels": {"batch.kubernetes.io/job-name": NAME}}),
-            seen(),
+            seen(waits=True),
             id="a-pod-of-somebody-else",
         ),
         pytest.param(
             merged(JOB, {"metadata": {"annotations": None}}),
             None,
-            seen(digest="", source="", origin=""),
+            seen(waits=True, digest="", source="", origin=""),
             id="no-annotations",
+        ),
+        pytest.param(
+            merged(
+                JOB,
+                {"metadata": {"annotations": {"database.ddupan.top/init-sql-attempt": "9" * 5000}}},
+            ),
+            None,
+            seen(waits=True),
+            id="no-number-of-an-attempt",
+        ),
+        pytest.param(
+            ended(JOB, "Failed", reason="BackoffLimitExceeded"),
+            merged(
+                job_pod(JOB, "terminated"),
+                {
+                    "status": {
+                        "containerStatuses": [
+                            {"name": "proxy", "state": {"terminated": {"message": OUTCOME.write()}}}
+                        ]
+                    }
+                },
+            ),
+            seen(state="failed", finished=END, why="BackoffLimitExceeded"),
+            id="another-container",
         ),
     ],
 )

@@ -20,12 +20,12 @@ from tests.initsql.builders import (
     pod,
     request,
 )
-from tests.initsql.calls import decorated, job, listed, services
+from tests.initsql.calls import applied, decorated, job, listed, services
 from tests.initsql.fakes import MemoryKubernetes
 
 PREFIX = "database.ddupan.top/init-sql"
 FROM, APPLIED, STATE = f"{PREFIX}-from", f"{PREFIX}-applied", f"{PREFIX}-state"
-STARTED = "Reconciling: a Job runs the SQL"
+STARTED = "Reconciling: a Job is made to run the SQL, and has no Pod yet"
 
 MEMORY = {
     "pgbackrest": {"restore": {"id": "x"}},
@@ -154,6 +154,13 @@ def test_an_annotation_that_cannot_be_used_is_told_and_nothing_changes(
     answer = decorated(request(parent, pod(), children=(JOB,)))
     assert answer.annotations == {STATE: f"InvalidSpec: metadata.annotations[{FROM}]: {problems}"}
     assert (answer.status, answer.children) == (None, (FIRST.children[0],))
+
+
+def test_with_such_an_annotation_the_rights_of_a_job_go_when_it_has_ended() -> None:
+    parent = annotated(metadata={"annotations": {FROM: "seed"}})
+    rights = applied(FIRST.children[1:])
+    answer = decorated(request(parent, pod(), children=(ended(JOB, "Failed"), *rights)))
+    assert listed(answer) == [("Job", ATTEMPT)]
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,13 @@ def test_a_config_map_that_cannot_be_read_surfaces_unchanged(
             id="other-keys",
         ),
         pytest.param(
+            ConfigMap({f"{n:04}.sql": SQL for n in range(5000)}),
+            "ConfigMap did not contain expected key: init.sql (it has 0000.sql, 0001.sql,"
+            " 0002.sql, 0003.sql, 0004.sql, 0005.sql, 0006.sql, 0007.sql, 0008.sql, 0009.sql"
+            " and 4990 more)",
+            id="more-keys-than-a-status-may-name",
+        ),
+        pytest.param(
             ConfigMap({}), "ConfigMap did not contain expected key: init.sql", id="nothing"
         ),
         pytest.param(

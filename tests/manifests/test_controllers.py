@@ -59,7 +59,7 @@ def child(api_version: str, resource: str, method: str) -> Manifest:
 JOB = [
     child("batch/v1", "jobs", "OnDelete"),
     child("v1", "serviceaccounts", "OnDelete"),
-    child("rbac.authorization.k8s.io/v1", "roles", "InPlace"),
+    child("rbac.authorization.k8s.io/v1", "roles", "OnDelete"),
     child("rbac.authorization.k8s.io/v1", "rolebindings", "OnDelete"),
 ]
 SPECS: dict[str, Manifest] = {

@@ -66,7 +66,7 @@ webhook:
 - apiVersion: rbac.authorization.k8s.io/v1
   resource: roles
   updateStrategy:
-    method: InPlace
+    method: OnDelete
 - apiVersion: rbac.authorization.k8s.io/v1
   resource: rolebindings
   updateStrategy:

@@ -58,8 +58,9 @@ _NOT_NOW = {
     "22P02": "an earlier run of the SQL has not ended yet",
 }
 
+# The first line undoes what of the script's settings would have a finished script seem unfinished.
 _EPILOGUE = r"""
-\set ON_ERROR_STOP 1
+\set ON_ERROR_STOP 1 \set AUTOCOMMIT on \set FETCH_COUNT 0 \set SINGLELINE off
 ;
 SELECT 1 OPERATOR(pg_catalog./)
   (CASE WHEN pg_catalog.now() OPERATOR(pg_catalog.=) pg_catalog.statement_timestamp()

@@ -18,7 +18,7 @@ _CONDITION = "DatabaseInitSQLApplied"
 _UID = "database.ddupan.top/init-sql-uid"
 _ATTEMPT = "database.ddupan.top/init-sql-attempt"
 
-_RUN = "CREATE TABLE run AS SELECT now() AS at;\n"
+_RUN = "\\set FETCH_COUNT 1\nCREATE TABLE run AS SELECT now() AS at;\n"
 _FAIL = "SELECT 1;\nSELECT 'a secret' FROM missing;\n"
 _END_THE_SERVER_ONCE = r"""
 CREATE TABLE IF NOT EXISTS run AS SELECT now() AS at;

@@ -68,6 +68,19 @@ def db(trusting: PostgresServer, container: LocalContainer) -> Iterator[Database
         pytest.param("SELECT 'CREATE TABLE t AS SELECT 7 AS n' \\gexec\n", [(7,)], id="gexec"),
         pytest.param("BEGIN; CREATE TABLE t AS SELECT 1 AS n; COMMIT;", [(1,)], id="transaction"),
         pytest.param("CREATE TABLE t AS SELECT 1 AS n; VACUUM t;", [(1,)], id="vacuum"),
+        pytest.param(
+            "\\set AUTOCOMMIT off\nCREATE TABLE t AS SELECT 1 AS n;\nCOMMIT;",
+            [(1,)],
+            id="autocommit-off-and-committed",
+        ),
+        pytest.param(
+            "\\set FETCH_COUNT 1\nCREATE TABLE t AS SELECT 1 AS n;",
+            [(1,)],
+            id="a-cursor-before-psql-17",
+        ),
+        pytest.param(
+            "\\set SINGLELINE on\nCREATE TABLE t AS SELECT 1 AS n\n", [(1,)], id="single-line"
+        ),
         pytest.param("\\o /dev/null\n\\t\nCREATE TABLE t AS SELECT 1 AS n;", [(1,)], id="output"),
         pytest.param(
             "CREATE TABLE t AS SELECT 1 AS n;"
