@@ -17,7 +17,7 @@ from hooks.ingestion.remains import Remains
 ASK_AGAIN = 90.0
 LOOK_AGAIN = 5.0
 
-_WAY_OUT = f'to delete it at once, whatever Druid runs, annotate it with {LET_GO}: "true"'
+WAY_OUT = f'to delete it at once, whatever Druid runs, annotate it with {LET_GO}: "true"'
 
 
 def reachable(remains: Remains) -> Verdict[Removal]:
@@ -25,7 +25,7 @@ def reachable(remains: Remains) -> Verdict[Removal]:
     if remains.abandoned:
         return Met()
     if isinstance(remains.access, Fault):
-        return Wait(remains.access.reason, f"{remains.access.message}; {_WAY_OUT}")
+        return Wait(remains.access.reason, remains.access.message)
     if isinstance(remains.access, EffectError):
         return Wait.on(remains.access)
     return Met()
@@ -37,19 +37,14 @@ def ended(remains: Remains) -> Verdict[Removal]:
         return Met()
     entry = remains.live[0]
     if remains.unread is not None:
-        return _unread(remains.unread)
+        return Wait.on(remains.unread)
     if entry.state == "Submitting":
-        message = f"{entry.id} was being submitted: waiting whether it arrives; {_WAY_OUT}"
+        message = f"{entry.id} was being submitted: waiting whether it arrives"
         return Wait(STOPPING, message, recheck=LOOK_AGAIN)
     recently = seconds_since(entry.stopping_at, remains.now) < ASK_AGAIN
     if entry.id in remains.asked or (entry.state == "Stopping" and recently):
-        return Wait(STOPPING, f"waiting for {entry.id} to end; {_WAY_OUT}", recheck=LOOK_AGAIN)
+        return Wait(STOPPING, f"waiting for {entry.id} to end", recheck=LOOK_AGAIN)
     return Act(_stop(entry), "", f"ending {entry.id}")
-
-
-def _unread(error: EffectError) -> Wait:
-    wait = Wait.on(error)
-    return Wait(wait.reason, f"{wait.message}; {_WAY_OUT}", unread=True, recheck=wait.recheck)
 
 
 def _stop(entry: Record) -> Removal:

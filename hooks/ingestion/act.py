@@ -61,6 +61,7 @@ def _submit(id_: str, spec: Spec, cluster: Cluster, world: World) -> None:
         raise
     except EffectError as error:
         world.unsaid = str(error)
+        world.unknown = type(error) is DruidUnavailable
         raise
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from hooks.core.decision import Met, Stuck, Verdict, Wait
+from hooks.ingestion import hadoop
 from hooks.ingestion.actions import Action
 from hooks.ingestion.facts import Facts
 from hooks.ingestion.reasons import TASK_FAILED, TASK_LOST, TASK_RUNNING
 from hooks.ingestion.record import Record
-from hooks.ingestion.refusals import hadoop
 
 
 def ended(entry: Record, facts: Facts) -> Verdict[Action]:
@@ -21,7 +21,7 @@ def ended(entry: Record, facts: Facts) -> Verdict[Action]:
         message = f"{_failure(entry)}. It is run again, as spec.retryPolicy says"
         reason = TASK_LOST if entry.state == "Lost" else TASK_FAILED
         return Wait(reason, message, recheck=max(1.0, facts.retry_in))
-    removed = hadoop(entry.error)
+    removed = hadoop.refusal(entry.error)
     if removed:
         reason, advice = removed
         return Stuck(reason, f"{advice}. Druid: {entry.error}")

@@ -151,9 +151,12 @@ def submitted(facts: Facts) -> Verdict[Action]:
     if entry.state != "Rejected":
         return Met()
     older = facts.before
-    if facts.refused and facts.missing and older is not None and older.id not in facts.put_back:
+    if older is None:
+        return refusal(entry, facts)
+    if planning.destroyed(older, facts.history) and older.id not in facts.put_back:
         return Act(PutBack(older.id), "", f"putting supervisor {older.id} back")
-    return refusal(entry, facts)
+    change = streams.suspension(older, facts)
+    return change if isinstance(change, Act) else refusal(entry, facts)
 
 
 def _entry(facts: Facts) -> Record:

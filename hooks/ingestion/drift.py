@@ -49,13 +49,11 @@ def _projected(copy: object, written: object, *, autoscaled: bool) -> object:
     return copy
 
 
-def found(copy: Mapping[str, object], entry: Record, uid: str, document: Document) -> str:
-    """Say what somebody changed; empty for nothing."""
+def found(copy: Mapping[str, object], entry: Record, document: Document) -> str:
+    """Say what somebody changed in a supervisor of ours; empty for nothing."""
     mark = marker.of_supervisor(copy)
     if mark is None and not entry.adopted:
         return "it was replaced by a specification that is not ours"
-    if mark is not None and mark.uid != uid:
-        return "it was replaced by another DruidIngestion's"
     if mark is not None and mark.spec_hash != entry.spec_hash:
         return "it runs another specification of ours"
     if entry.copy_hash and copy_hash(copy, document) != entry.copy_hash:

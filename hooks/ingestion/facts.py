@@ -30,7 +30,7 @@ class Facts:
         nothing_to_adopt: the id of an annotation that Druid does not know.
         drift: what somebody else changed.
         missing: the current supervisor is not there.
-        refused: Druid refused the current submission in this request.
+        refused: Druid refused to undo what somebody else changed, in this request.
         asked: what Druid was asked to end in this request.
         put_back: supervisors that got their earlier specification back in this request.
         policy: the next write of compaction or rules.
@@ -79,6 +79,8 @@ class Facts:
     @property
     def retry_in(self) -> float | None:
         """Return the seconds until a failed run is repeated; None when it is not."""
+        if self.holds_back:
+            return None
         return planning.retry_in(self.history, self.spec, self.now)
 
     def changed(self, old: Record, new: Record) -> Facts:

@@ -111,40 +111,40 @@ def _watch(facts: Facts, entry: Record, view: View) -> Facts:
     if entry.state == "Submitting":
         watched = supervisors.confirm(entry, older, spec, view)
     elif entry.state == "Rejected" and older is not None:
-        return _watch_older(facts, older, view)
+        watched = supervisors.watch_older(older, spec, view)
+        return replace(
+            facts.changed(older, watched.record),
+            supervisor=watched.supervisor,
+            missing=watched.missing,
+        )
     elif entry.state in ("Running", "Lost"):
         watched = supervisors.watch(entry, facts.past, spec, view)
     else:
         return facts
-    return _with(facts, entry, watched)
+    return _with(facts, entry, watched, view)
 
 
-def _watch_older(facts: Facts, older: Record, view: View) -> Facts:
-    """Look at what runs on, since what was to follow it was refused."""
-    seen = view.cluster.supervisor(older.id)
-    if seen is None:
-        facts = facts.changed(older, supervisors.lost(older, view))
-    return replace(facts, supervisor=seen, missing=seen is None)
-
-
-def _with(facts: Facts, entry: Record, watched: Watched) -> Facts:
-    new = watched.record
+def _with(facts: Facts, entry: Record, watched: Watched, view: View) -> Facts:
+    new, older = watched.record, facts.before
     facts = replace(
         facts.changed(entry, new),
         supervisor=watched.supervisor,
         stranger=watched.stranger,
         drift=watched.drift,
         missing=watched.missing,
-        refused=new.state == "Rejected",
+        refused=watched.refused,
     )
-    if new.state != "Running":
-        return facts
+    if new.state == "Rejected" and watched.missing and older is not None:
+        return facts.changed(older, supervisors.lost(older, view))
+    return _replaced(facts, new) if new.state == "Running" else facts
+
+
+def _replaced(facts: Facts, new: Record) -> Facts:
+    """Note that what ran as the same supervisor until now does so no more."""
     for other in facts.history:
-        older = other is not new and other.id == new.id
-        if older and (other.live or other.state == "Lost"):
-            facts = facts.changed(
-                other, replace(other, state="Replaced", ended_at=new.submitted_at)
-            )
+        if other is not new and other.id == new.id and (other.live or other.state == "Lost"):
+            replaced = replace(other, state="Replaced", ended_at=new.submitted_at)
+            facts = facts.changed(other, replaced)
     return facts
 
 

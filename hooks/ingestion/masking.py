@@ -1,7 +1,8 @@
 """Take secrets out of what is shown: Druid quotes specifications, and they may hold passwords.
 
 What the member's name says is secret is masked, and so are its values wherever else they stand.
-Limits: a secret under an innocent name is shown.
+Limits: a secret under an innocent name is shown. With very many secrets nothing is shown, for each
+is looked for in each text.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from hooks.ingestion.document import Document, write
 MASK = "***"
 SHORTEST = 4
 """Characters; a shorter value is masked where its name stands beside it, and nowhere else."""
+MOST = 200
+"""Secrets of one specification."""
 
 # All repetitions are bounded: users and Druid write the texts, and a long one must not take long.
 _PART = r"[\w.\-]{0,64}"
@@ -50,9 +53,11 @@ class Masker:
 
     Attributes:
         values: the secrets, longest first, so that none is cut by a shorter one.
+        too_many: there are more than can be looked for.
     """
 
     values: tuple[str, ...] = field(repr=False)
+    too_many: bool = False
 
     @classmethod
     def of(cls, document: Document | None, *, more: Iterable[str] = ()) -> Masker:
@@ -60,10 +65,13 @@ class Masker:
         found = set(more)
         if document is not None:
             found |= set(_secrets(document, inside=False))
-        return cls(tuple(sorted((text for text in found if len(text) >= SHORTEST), key=_longest)))
+        values = sorted((text for text in found if len(text) >= SHORTEST), key=_longest)
+        return cls((), too_many=True) if len(values) > MOST else cls(tuple(values))
 
     def text(self, text: str, *, limit: int | None = None) -> str:
         """Mask a text and cut it to so many bytes, between two characters."""
+        if self.too_many:
+            return MASK
         for value in self.values:
             text = text.replace(value, MASK)
         text = _MEMBER.sub(rf"\g<name>\g<quote>{MASK}\g<quote>", text)

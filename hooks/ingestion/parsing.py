@@ -8,7 +8,7 @@ from hooks.core import manifests
 from hooks.core.manifests import Manifest
 from hooks.ingestion import document
 from hooks.ingestion.document import Document, Unreadable
-from hooks.ingestion.identity import MAX_ID, SQL_PREFIX, canonical, digest, id_problem
+from hooks.ingestion.identity import SQL_PREFIX, canonical, digest, id_problem
 from hooks.ingestion.model import (
     ADOPT_ID,
     STREAMING,
@@ -114,12 +114,16 @@ def datasource_of(content: Document) -> str:
 
 
 def _own_id(content: Document, kind: Type) -> str:
-    context = content.get("context")
-    holder, key = (context, "sqlQueryId") if kind == "sql" else (content, "id")
-    own = holder.get(key) if isinstance(holder, dict) else None
+    own = _written_id(content, kind)
     if not isinstance(own, str) or not own:
         return ""
     return SQL_PREFIX + own if kind == "sql" else own
+
+
+def _written_id(content: Document, kind: Type) -> object:
+    context = content.get("context")
+    holder, key = (context, "sqlQueryId") if kind == "sql" else (content, "id")
+    return holder.get(key) if isinstance(holder, dict) else None
 
 
 def _problems(ingestion: Ingestion) -> Iterator[str]:
@@ -129,14 +133,14 @@ def _problems(ingestion: Ingestion) -> Iterator[str]:
         yield f"{where}: context is not an object"
     if not isinstance(content.get("suspended") or False, bool):
         yield f"{where}: suspended is not true or false"
+    if not isinstance(_written_id(content, ingestion.type) or "", str):
+        yield f"{where}: the id is not a string"
     if ingestion.own_id and (problem := id_problem(ingestion.own_id)):
         yield f"{where}: Druid does not take the id: {problem}"
     if ingestion.datasource and (problem := id_problem(ingestion.datasource)):
         yield f"{where}: Druid does not take the dataSource: {problem}"
     if ingestion.streaming and not ingestion.datasource:
         yield f"{where}: dataSchema.dataSource is missing"
-    if len(ingestion.own_id) > MAX_ID:
-        yield f"{where}: the id has more than {MAX_ID} characters"
 
 
 def _type_problems(ingestion: Ingestion) -> Iterator[str]:

@@ -14,7 +14,6 @@ from hooks.ingestion.identity import as_floats
 from hooks.ingestion.model import STREAMING, Spec
 from hooks.ingestion.parsing import datasource_of
 from hooks.ingestion.policies import Applied
-from hooks.ingestion.reasons import DRIFTED
 from hooks.ingestion.record import Record
 
 CURRENT_SPEC = "currentIngestionSpec.json"
@@ -33,14 +32,12 @@ class Past:
         recorded: there is a history, and be it empty; otherwise it may have been lost.
         applied: compaction and rules that Druid has from us.
         steady: the last look at this generation found everything as asked.
-        drifted: and it found somebody else's change.
     """
 
     history: tuple[Record, ...] = ()
     recorded: bool = True
     applied: Applied = field(default_factory=Applied)
     steady: bool = False
-    drifted: bool = False
 
 
 def of(parent: Manifest, spec: Spec) -> Past:
@@ -57,7 +54,6 @@ def of(parent: Manifest, spec: Spec) -> Past:
         recorded="history" in status,
         applied=applied,
         steady=current and ready.get("status") == "True",
-        drifted=ready.get("reason") == DRIFTED,
     )
 
 

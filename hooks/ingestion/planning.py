@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import count
 
-from hooks.ingestion import tasks
+from hooks.core import manifests
+from hooks.effects.ports.druid import Task
+from hooks.ingestion import hadoop, tasks
 from hooks.ingestion.looking import View
 from hooks.ingestion.model import Spec
 from hooks.ingestion.past import seconds_since
 from hooks.ingestion.record import MAX_HISTORY, RAN, Record, State, last_attempt
 from hooks.ingestion.submission import derived_id
 
-MOST_RUNS = 50
-"""Runs of one content that are looked for in Druid when the status does not know them."""
 LONGEST_BACKOFF = 3600.0
 
 _OVER: frozenset[State] = frozenset({"Stopping", "Stopped", "Superseded", "Replaced"})
@@ -46,7 +47,7 @@ def current(history: Sequence[Record], spec: Spec) -> Record | None:
     newest = next(_that_count(history, spec), None)
     if newest is None or newest.spec_hash != spec.ingestion.hash or newest.state in _OVER:
         return None
-    return newest
+    return None if destroyed(newest, history) else newest
 
 
 def _that_count(history: Sequence[Record], spec: Spec) -> Iterator[Record]:
@@ -58,6 +59,17 @@ def _that_count(history: Sequence[Record], spec: Spec) -> Iterator[Record]:
         ran = record.state not in ("Rejected", "Superseded")
         if ran or record.spec_hash == spec.ingestion.hash:
             yield record
+
+
+def destroyed(record: Record, history: Sequence[Record]) -> bool:
+    """Say whether Druid lost this supervisor in an update of ours that it refused.
+
+    One that somebody terminated was not lost at the moment of a refusal.
+    """
+    return record.state == "Lost" and any(
+        other.state == "Rejected" and (other.id, other.ended_at) == (record.id, record.ended_at)
+        for other in history
+    )
 
 
 def target_id(history: Sequence[Record], spec: Spec) -> str:
@@ -111,19 +123,20 @@ def reused_id(history: Sequence[Record], spec: Spec) -> str:
 
 def failed_runs(history: Sequence[Record], spec: Spec) -> int:
     """Return how often this content failed in a row."""
-    count = 0
+    failed = 0
     for record in _that_count(history, spec):
         if record.spec_hash != spec.ingestion.hash or record.state not in ("Failed", "Lost"):
             break
-        count += 1
-    return count
+        failed += 1
+    # A history that is full of failures has forgotten some; the number of the run has not.
+    return failed if failed < MAX_HISTORY else history[0].attempt
 
 
 def retry_in(history: Sequence[Record], spec: Spec, now: datetime) -> float | None:
     """Return the seconds until a failed run is repeated; None when it is not."""
     failures, last = failed_runs(history, spec), current(history, spec)
     ingestion = spec.ingestion
-    if last is None or ingestion.streaming or ingestion.own_id:
+    if last is None or ingestion.streaming or ingestion.own_id or hadoop.refusal(last.error):
         return None
     if not 0 < failures <= spec.max_retries:
         return None
@@ -197,16 +210,22 @@ def taken(id_: str) -> str:
 def _next(history: Sequence[Record], spec: Spec, view: View) -> Plan:
     """Use the next number that Druid does not know; the last one that it knows is adopted.
 
-    Only a history that is full may have forgotten a run; then Druid's knowledge of the content
-    proves nothing, and a new run is what is wanted.
+    Only a history that is full may have forgotten a run. Then a task proves nothing, unless it is
+    younger than the oldest submission that is remembered: the status is older than the task.
     """
     known = last_attempt(history, spec.ingestion.hash)
     complete = known > 0 or len(history) < MAX_HISTORY
-    last = None
-    for attempt in range(known + 1, known + MOST_RUNS):
+    last: tuple[Record, Task] | None = None
+    for attempt in count(known + 1):
         entry = _record(spec, attempt, derived_id(spec, attempt), view)
         task = view.cluster.task(entry.id)
         if task is None:
-            return Plan(last) if last and complete else Plan(entry, fresh=True)
-        last = tasks.judged(entry, task, view) if complete else last
-    return Plan(last)
+            break
+        if complete or _younger(task, history[-1]):
+            last = entry, task
+    return Plan(tasks.judged(*last, view)) if last else Plan(entry, fresh=True)
+
+
+def _younger(task: Task, oldest: Record) -> bool:
+    created, submitted = map(manifests.timestamp, (task.created, oldest.submitted_at))
+    return created is not None and submitted is not None and created > submitted

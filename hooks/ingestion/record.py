@@ -153,7 +153,21 @@ def _rows(entry: Manifest) -> Rows:
 
 def write(history: Iterable[Record]) -> list[Manifest]:
     """Write status.history, as many as are kept."""
-    return [record.to_status() for record in history][:MAX_HISTORY]
+    return [record.to_status() for record in _kept(history)]
+
+
+def _kept(history: Iterable[Record]) -> list[Record]:
+    """Leave out the oldest, but what never ran first, and what may be running last.
+
+    Ten edits that Druid refuses must not make it forgotten what runs. What was adopted stays too:
+    an annotation that is still there must not adopt it again for other content.
+    """
+    kept = list(history)
+    while len(kept) > MAX_HISTORY:
+        never_ran = [record for record in kept[1:] if record.state not in RAN]
+        over = [record for record in kept[1:] if not (record.live or record.adopted)]
+        kept.remove((never_ran or over or kept)[-1])
+    return kept
 
 
 def with_change(history: Sequence[Record], old: Record, new: Record) -> tuple[Record, ...]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 
 from hooks.core.decision import Stuck
+from hooks.ingestion import hadoop, planning
 from hooks.ingestion.facts import Facts
 from hooks.ingestion.reasons import (
-    HADOOP_DISABLED,
-    HADOOP_REMOVED,
     STREAM_CHANGE_NOT_ALLOWED,
     SUBMISSION_REJECTED,
     SUPERVISOR_LOST,
@@ -19,31 +18,11 @@ _STREAM_CHANGE = re.compile(
     r"Update of the (input source stream|[\w ]*type).*not supported|Cannot (update|change) .*type",
     re.IGNORECASE | re.DOTALL,
 )
-_HADOOP_REMOVED = re.compile(
-    r"Hadoop ingestion task was removed|Could not resolve type id 'index_hadoop'", re.IGNORECASE
-)
-_HADOOP_DISABLED = re.compile(r"allowHadoopTaskExecution", re.IGNORECASE)
-
-
-def hadoop(error: str) -> tuple[str, str] | None:
-    """Return reason and advice when Druid does not run Hadoop tasks (any more)."""
-    if _HADOOP_REMOVED.search(error):
-        return HADOOP_REMOVED, (
-            "this Druid has no Hadoop ingestion any more: write the specification as native-batch"
-            " or sql, in a new DruidIngestion"
-        )
-    if _HADOOP_DISABLED.search(error):
-        return HADOOP_DISABLED, (
-            "this Druid runs Hadoop tasks only with"
-            " druid.indexer.task.allowHadoopTaskExecution=true: set that, or write the"
-            " specification as native-batch or sql"
-        )
-    return None
 
 
 def refusal(entry: Record, facts: Facts) -> Stuck:
     """Explain a refused submission; it is not sent again until something changes."""
-    removed = hadoop(entry.error) if facts.spec.ingestion.type == "index-hadoop" else None
+    removed = hadoop.refusal(entry.error) if facts.spec.ingestion.type == "index-hadoop" else None
     if removed:
         reason, advice = removed
         return Stuck(reason, f"{advice}. Druid: {entry.error}")
@@ -67,7 +46,9 @@ def refusal(entry: Record, facts: Facts) -> Stuck:
 
 def _what_runs(older: Record, facts: Facts) -> str:
     if older.state == "Lost" or facts.missing:
-        return f"supervisor {older.id} is gone, and could not be put back"
+        lost = planning.destroyed(older, facts.history)
+        why = ", and could not be put back" if lost else ": somebody terminated it"
+        return f"supervisor {older.id} is gone{why}"
     if older.id in facts.put_back:
         return (
             f"; supervisor {older.id} was gone after that, and its earlier specification put back"

@@ -61,8 +61,12 @@ class Remains:
 
     @property
     def live(self) -> tuple[Record, ...]:
-        """Return what may run."""
-        return tuple(entry for entry in self.history if entry.live)
+        """Return what may run: a supervisor that was lost can come back from Druid's database."""
+        return tuple(
+            entry
+            for entry in self.history
+            if entry.live or (entry.state == "Lost" and entry.type in STREAMING)
+        )
 
     def changed(self, old: Record, new: Record) -> Remains:
         """Return this with one record changed."""
@@ -121,7 +125,7 @@ def gather(remains: Remains, parent: Manifest, world: World) -> Remains:
     """Look at what is left, live."""
     if not remains.live and policies.removal(remains.applied) is None:
         return remains
-    way = attempt(lambda: _access(parent, world))
+    way = attempt(lambda: _access(remains, parent, world))
     remains = replace(remains, access=way, asked=frozenset(world.asked))
     if not isinstance(way, Access):
         gone = isinstance(way, Fault) and _nobody_waits(remains, parent, world)
@@ -132,11 +136,13 @@ def gather(remains: Remains, parent: Manifest, world: World) -> Remains:
     return _looked(remains, view)
 
 
-def _access(parent: Manifest, world: World) -> Access | Fault:
+def _access(remains: Remains, parent: Manifest, world: World) -> Access | Fault:
+    """Find the way to the cluster that has them, which spec may not name any more."""
     way = connection(parent)
     if way is None:
         return Fault(INVALID_SPEC, "spec does not say which cluster it is: correct spec")
-    return world.access(way)
+    cluster = next((entry.cluster for entry in remains.live if entry.cluster), way.cluster)
+    return world.access(replace(way, cluster=cluster))
 
 
 def _nobody_waits(remains: Remains, parent: Manifest, world: World) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
@@ -10,12 +11,13 @@ from hooks.core.conditions import READY, Condition, settle, stamp
 from hooks.core.decision import Act, Decision, Met, Stuck, Wait
 from hooks.core.manifests import Manifest
 from hooks.ingestion import observed, record, words
+from hooks.ingestion.absent import WAY_OUT
 from hooks.ingestion.access import Access
 from hooks.ingestion.actions import Action, Removal
 from hooks.ingestion.decide import CONDITION
 from hooks.ingestion.facts import Facts
 from hooks.ingestion.model import Invalid
-from hooks.ingestion.past import CURRENT_SPEC
+from hooks.ingestion.past import CURRENT_SPEC, LATE_SECONDS, seconds_since
 from hooks.ingestion.reasons import (
     ACCEPTED,
     IN_FLIGHT,
@@ -32,6 +34,8 @@ from hooks.ingestion.world import World
 
 TYPES = ("Accepted", "Submitted", READY)
 SUSPENSION = "Suspended"
+MAX_MESSAGE = 16 * 1024
+"""Characters; an API server refuses a whole status for one message that is too long."""
 
 Value = Literal["True", "False", "Unknown"]
 
@@ -39,6 +43,7 @@ Value = Literal["True", "False", "Unknown"]
 def present(facts: Facts, decision: Decision[Action], parent: Manifest, world: World) -> Manifest:
     """Return the status of a live DruidIngestion."""
     previous = parent.get("status") or {}
+    facts = _sent(facts) if world.unknown else facts
     status: Manifest = {
         **previous,
         **words.fields(facts, previous, world),
@@ -51,6 +56,17 @@ def present(facts: Facts, decision: Decision[Action], parent: Manifest, world: W
     }
     current = [*_conditions(facts, decision, parent), _suspension(facts, parent)]
     return _written(status, current, parent, world.now)
+
+
+def _sent(facts: Facts) -> Facts:
+    """Note when something was sent that may arrive late, so that an edit waits for it.
+
+    Not at each repetition: a status that moves wakes the next one.
+    """
+    entry = facts.current
+    if entry is None or seconds_since(entry.submitted_at, facts.now) < LATE_SECONDS / 2:
+        return facts
+    return facts.changed(entry, replace(entry, submitted_at=stamp(facts.now)))
 
 
 def _history(facts: Facts, previous: Manifest) -> object:
@@ -156,7 +172,7 @@ def deleting(
     ready = (
         Condition(READY, "Unknown", RECONCILING, "nothing is left to end")
         if isinstance(decision.verdict, Met)
-        else _unmet(READY, decision, parent)
+        else _with_way_out(_unmet(READY, decision, parent))
     )
     current = [
         _carried("Accepted", parent),
@@ -168,6 +184,13 @@ def deleting(
     status |= {"state": "Stopping", "history": record.write(remains.history)}
     status["applied"] = remains.applied.to_status() or None
     return _written(status, current, parent, now)
+
+
+def _with_way_out(condition: Condition) -> Condition:
+    """Say how to end the waiting, whatever is waited for; what was carried on has it already."""
+    if WAY_OUT in condition.message:
+        return condition
+    return replace(condition, message=f"{condition.message}; {WAY_OUT}")
 
 
 def _kept(parent: Manifest) -> Manifest:
@@ -183,7 +206,7 @@ def _written(
     previous = parent.get("status") or {}
     conditions = settle(
         previous.get("conditions") or (),
-        current,
+        [replace(one, message=one.message[:MAX_MESSAGE]) for one in current],
         generation=manifests.generation(parent),
         now=now,
     )

@@ -21,8 +21,8 @@ def judge(entry: Record, facts: Facts) -> Verdict[Action]:
     if entry.state == "Lost":
         return _lost(entry, restore=restore)
     if facts.drift:
-        return _edited(entry, facts.drift, restore=restore)
-    return _suspension(entry, facts) or _health(facts)
+        return _edited(entry, facts, restore=restore)
+    return suspension(entry, facts) or _health(facts)
 
 
 def _lost(entry: Record, *, restore: bool) -> Verdict[Action]:
@@ -34,14 +34,16 @@ def _lost(entry: Record, *, restore: bool) -> Verdict[Action]:
     )
 
 
-def _edited(entry: Record, drift: str, *, restore: bool) -> Verdict[Action]:
-    message = f"supervisor {entry.id} was changed in Druid: {drift}"
+def _edited(entry: Record, facts: Facts, *, restore: bool) -> Verdict[Action]:
+    message = f"supervisor {entry.id} was changed in Druid: {facts.drift}"
+    if facts.refused:
+        return Stuck(DRIFTED, message)
     if restore:
         return Act(Submit(entry.id), "", message)
     return Stuck(DRIFTED, f"{message}. Set spec.drift to Restore, or change it back there")
 
 
-def _suspension(entry: Record, facts: Facts) -> Verdict[Action] | None:
+def suspension(entry: Record, facts: Facts) -> Verdict[Action] | None:
     """Return what is wrong with the suspension: ours is carried out, somebody else's is drift."""
     seen, asked = facts.supervisor, facts.spec.suspend
     if seen is None or seen.suspended == asked:

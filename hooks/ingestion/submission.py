@@ -22,15 +22,17 @@ def derived_id(spec: Spec, attempt: int) -> str:
 def body(spec: Spec, id_: str) -> bytes:
     """Return what is sent, so that Druid gives it this id and its copy shows whose it is.
 
-    A supervisor always says whether it is suspended: without that Druid would resume it. An id
-    that was derived proves itself and needs no marker.
+    A supervisor always says whether it is suspended: without that Druid would resume it. It goes
+    under the id that Druid gave it, for a release that begins to honour ids would make a second
+    one. An id that was derived proves itself and needs no marker.
     """
     ingestion = spec.ingestion
     content = ingestion.document
     marker = Marker(spec.uid, ingestion.hash)
     match ingestion.endpoint:
         case "supervisor":
-            content = marker.put({**content, "suspended": spec.suspend})
+            named = {**content, "id": id_} if ingestion.own_id else _without_id(content)
+            content = marker.put({**named, "suspended": spec.suspend})
         case "task":
             content = (
                 marker.put(content) if ingestion.own_id else {"id": id_, **_without_id(content)}

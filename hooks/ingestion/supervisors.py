@@ -30,6 +30,7 @@ class Watched:
         stranger: why the id is not ours to use; empty when it is.
         drift: what somebody else changed; empty for nothing.
         missing: there is no supervisor of this id.
+        refused: Druid refused to change it back in this request.
     """
 
     record: Record
@@ -37,6 +38,7 @@ class Watched:
     stranger: str = ""
     drift: str = ""
     missing: bool = False
+    refused: bool = False
 
 
 def confirm(entry: Record, before: Record | None, spec: Spec, view: View) -> Watched:
@@ -116,15 +118,17 @@ def watch(entry: Record, past: Past, spec: Spec, view: View) -> Watched:
         EffectError: Druid did not say.
     """
     if past.steady and entry.state == "Running" and _spec_is_due(view):
-        return _compared(entry, None, spec, view)
+        return _compared(entry, None, past, spec, view)
     supervisor = view.cluster.supervisor(entry.id)
     if supervisor is None:
         answer = view.answer(entry)
         if answer is not None and refused(answer):
             return Watched(rejected(entry, answer, view), missing=True)
         return Watched(lost(entry, view), missing=True)
-    if entry.state == "Lost" or past.drifted or not entry.copy_hash:
-        return _compared(entry, supervisor, spec, view)
+    # Its state does not show who edited it, nor whose it is now: what is not steady is read whole,
+    # and what is to be suspended or resumed.
+    if not past.steady or supervisor.suspended != spec.suspend:
+        return _compared(entry, supervisor, past, spec, view)
     return Watched(_as_asked(entry, spec, suspended=supervisor.suspended), supervisor)
 
 
@@ -134,18 +138,72 @@ def _spec_is_due(view: View) -> bool:
     return (minute + zlib.crc32(view.uid.encode())) % SPEC_PERIOD == 0
 
 
-def _compared(entry: Record, supervisor: Supervisor | None, spec: Spec, view: View) -> Watched:
+def _compared(
+    entry: Record, supervisor: Supervisor | None, past: Past, spec: Spec, view: View
+) -> Watched:
     copy = view.cluster.supervisor_spec(entry.id)
     if copy is None:
         return Watched(lost(entry, view), missing=True)
-    changed = drift.found(copy, entry, view.uid, spec.ingestion.document)
+    mark, answer = marker.of_supervisor(copy), view.answer(entry)
+    if mark is not None and mark.uid != view.uid:
+        return _foreign(entry, supervisor, spec)
+    if mark is not None and _came_late(mark, entry, past):
+        return Watched(replace(entry, state="Submitting"), supervisor)
+    if answer is not None and answer.accepted and mark == marker.Marker(view.uid, entry.spec_hash):
+        taken_over = entry.adopted or spec.adopt_id == entry.id
+        return _confirmed(replace(entry, adopted=taken_over), copy, spec, view)
+    changed = drift.found(copy, entry, spec.ingestion.document)
+    refusal = changed and answer is not None and refused(answer)
+    if answer is not None and refusal:
+        changed += f", and Druid refuses to change it back: {view.shown(answer.text)}"
     suspended = copy.get("suspended") is True
     if supervisor is None and (changed or suspended != entry.suspended):
         supervisor = view.cluster.supervisor(entry.id)
     if not changed and not entry.copy_hash:
         entry = replace(entry, copy_hash=drift.copy_hash(copy, spec.ingestion.document))
-    entry = replace(entry, state="Running", ended_at="")
-    return Watched(_as_asked(entry, spec, suspended=suspended), supervisor, drift=changed)
+    entry = _as_asked(replace(entry, state="Running", ended_at=""), spec, suspended=suspended)
+    return Watched(entry, supervisor, drift=changed, refused=bool(refusal))
+
+
+def _foreign(entry: Record, supervisor: Supervisor | None, spec: Spec) -> Watched:
+    """Judge a supervisor that another DruidIngestion took over, or had under an earlier UID.
+
+    It is taken back by annotation, and only once: two that both have it would never rest.
+    """
+    if spec.adopt_id == entry.id and not entry.adopted:
+        return Watched(replace(entry, state="Submitting", adopted=True), supervisor)
+    return Watched(replace(entry, state="Running"), supervisor, stranger=_taken(entry.id))
+
+
+def _came_late(mark: marker.Marker, entry: Record, past: Past) -> bool:
+    """Say whether an earlier submission of ours, which got no answer, arrived after this one."""
+    return mark.spec_hash != entry.spec_hash and any(
+        record.spec_hash == mark.spec_hash and not record.copy_hash for record in past.history
+    )
+
+
+def watch_older(older: Record, spec: Spec, view: View) -> Watched:
+    """Look at what runs on, since what was to follow it was refused.
+
+    Raises:
+        EffectError: Druid did not say.
+    """
+    supervisor = view.cluster.supervisor(older.id)
+    if supervisor is None:
+        return Watched(lost(older, view), missing=True)
+    if older.state == "Lost" or supervisor.suspended != spec.suspend:
+        copy = view.cluster.supervisor_spec(older.id)
+        if copy is None:
+            return Watched(lost(older, view), missing=True)
+        if not _is_ours(copy, older, view):
+            return Watched(replace(older, state="Replaced", ended_at=view.now), supervisor)
+        older = replace(older, state="Running", ended_at="")
+    return Watched(_as_asked(older, spec, suspended=supervisor.suspended), supervisor)
+
+
+def _is_ours(copy: Mapping[str, object], entry: Record, view: View) -> bool:
+    mark = marker.of_supervisor(copy)
+    return entry.adopted if mark is None else mark.uid == view.uid
 
 
 def lost(entry: Record, view: View) -> Record:
@@ -170,9 +228,7 @@ def ending(entry: Record, view: View) -> Watched:
         gone = entry.state != "Submitting" or entry.id in view.world.asked
         ended = replace(entry, state="Stopped", ended_at=view.now) if gone else entry
         return Watched(ended, missing=True)
-    mark = marker.of_supervisor(copy)
-    ours = entry.state != "Submitting" if mark is None else mark.uid == view.uid
-    if not ours:
+    if not _is_ours(copy, entry, view):
         state: State = "Superseded" if entry.state == "Submitting" else "Replaced"
         return Watched(replace(entry, state=state, ended_at=view.now))
     if entry.id in view.world.asked:

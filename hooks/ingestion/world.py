@@ -26,6 +26,7 @@ class World:
     Attributes:
         said: answers to submissions, by the id that was submitted.
         unsaid: why a submission got no answer; empty when it did, or none was made.
+        unknown: the submission of this request got no answer at all: it may arrive late.
         asked: ids that Druid was asked to end.
         put_back: supervisors of which an earlier specification was posted again.
         policies: answers to writes of compaction and rules; None where there is no answer.
@@ -36,6 +37,7 @@ class World:
     related: Objects = field(repr=False)
     said: dict[str, Answer] = field(default_factory=dict)
     unsaid: str = ""
+    unknown: bool = False
     asked: set[str] = field(default_factory=set)
     put_back: set[str] = field(default_factory=set)
     policies: dict[Policy, Answer | None] = field(default_factory=dict)

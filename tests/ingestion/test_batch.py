@@ -153,6 +153,34 @@ def test_failed_runs_are_repeated_as_the_retry_policy_says(world: IngestionWorld
     assert [entry["attempt"] for entry in world.status()["history"]] == [3, 2, 1]
 
 
+def test_as_many_retries_as_the_history_has_places_come_to_an_end(world: IngestionWorld) -> None:
+    world.make(BATCH, retryPolicy={"maxRetries": 10, "backoffSeconds": 1})
+    for _ in range(14):
+        world.settle()
+        for id_ in world.running:
+            world.druid.tasks.fail(id_, "No luck")
+        world.settle()
+        world.wait(3601)
+    assert len(world.runs) == 11
+    assert world.condition() == ("False", "TaskFailed")
+
+
+def test_a_retry_that_is_held_back_is_not_announced_and_made_when_it_may(
+    world: IngestionWorld,
+) -> None:
+    world.make(BATCH, retryPolicy={"maxRetries": 1, "backoffSeconds": 1})
+    world.settle()
+    world.druid.tasks.fail(world.task(), "No luck")
+    world.sync()
+    world.edit(suspend=True)
+    world.wait(100)
+    assert world.asked(world.settle) == []
+    assert "run again" not in world.message()
+    world.edit(suspend=False)
+    world.settle()
+    assert len(world.runs) == 2
+
+
 def test_a_task_that_was_failed_only_for_a_moment_is_not_run_again(world: IngestionWorld) -> None:
     world.make(BATCH, retryPolicy={"maxRetries": 1, "backoffSeconds": 60})
     world.settle()
@@ -228,6 +256,41 @@ def test_a_history_that_is_full_still_tells_a_new_run_from_an_old_one(
     assert len(world.status()["history"]) == 10
 
 
+def test_a_full_history_that_is_old_runs_nothing_twice(world: IngestionWorld) -> None:
+    world.make(A)
+    for year in range(10, 21):
+        world.edit(batch(f"20{year}-01-01/P1Y"))
+        world.settle()
+        world.druid.tasks.succeed(world.running[0])
+        world.settle()
+        world.wait(60)
+    old = world.status()
+    world.edit(B)
+    world.settle()
+    known = list(world.runs)
+    world.parents["load"]["status"] = old
+    world.settle()
+    assert world.runs == known
+    assert world.condition() == ("Unknown", "TaskRunning")
+
+
+def test_many_refused_edits_do_not_make_it_forgotten_what_ran(world: IngestionWorld) -> None:
+    world.make(A)
+    world.settle()
+    world.druid.tasks.succeed(world.task())
+    world.settle()
+    refusals = [Fault("POST", "/task", status=400, body='{"error":"no"}') for _ in range(12)]
+    world.druid.faults.extend(refusals)
+    for year in range(10, 22):
+        world.edit(batch(f"20{year}-01-01/P1Y"))
+        world.settle()
+        assert world.condition() == ("False", "SubmissionRejected")
+    world.edit(A)
+    world.settle()
+    assert world.condition() == ("True", "TaskSucceeded")
+    assert len(world.runs) == 1
+
+
 def test_a_lost_status_adopts_what_druid_knows(world: IngestionWorld) -> None:
     world.make(A)
     for text in (A, B, A):
@@ -294,7 +357,7 @@ def test_a_druid_without_hadoop_is_told_apart_from_a_failure(
     world: IngestionWorld, hadoop: Literal["removed", "disabled"], reason: str
 ) -> None:
     world.druid.conduct.hadoop = hadoop
-    world.make(HADOOP, "index-hadoop")
+    world.make(HADOOP, "index-hadoop", retryPolicy={"maxRetries": 3, "backoffSeconds": 1})
     world.settle()
     assert world.condition() == ("False", reason)
 

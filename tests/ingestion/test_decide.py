@@ -84,6 +84,7 @@ def streams(*history: Record, **changes: Any) -> Facts:  # noqa: ANN401
 OLD = record(id="task-0", spec_hash="other")
 OLD_STREAM = stream(id="another", datasource="another", spec_hash="other")
 BEFORE = stream(spec_hash="other")
+DESTROYED = replace(BEFORE, state="Lost", ended_at=EARLIER)
 DELETED = Policy("rules", "bike_dock_events", "")
 
 
@@ -104,9 +105,14 @@ def test_what_is_as_asked_needs_nothing(facts: Facts) -> None:
         ),
         pytest.param(streams(OLD_STREAM), Terminate("another"), id="end the supervisor of before"),
         pytest.param(
-            streams(stream("Rejected"), BEFORE, refused=True, missing=True),
+            streams(stream("Rejected", ended_at=EARLIER), DESTROYED, missing=True),
             PutBack(CLICKS),
             id="put back what an update destroyed",
+        ),
+        pytest.param(
+            streams(stream("Rejected"), BEFORE, spec=replace(STREAM_SPEC, suspend=True)),
+            Suspend(CLICKS),
+            id="suspend what runs on after an update was refused",
         ),
         pytest.param(
             replace(STEADY, spec=replace(STREAM_SPEC, suspend=True)), Suspend(CLICKS), id="suspend"
@@ -244,7 +250,7 @@ REFUSED = Applied(datasource="d", refused="rules/x", error="rules: no")
             id="refused",
         ),
         pytest.param(
-            streams(stream("Rejected", error="no"), BEFORE, refused=True),
+            streams(stream("Rejected", error="no"), BEFORE),
             "Submitted",
             Stuck,
             "SubmissionRejected",
@@ -265,11 +271,23 @@ REFUSED = Applied(datasource="d", refused="rules/x", error="rules: no")
             id="another stream",
         ),
         pytest.param(
-            streams(stream("Rejected", error="no"), replace(BEFORE, state="Lost"), missing=True),
+            streams(
+                stream("Rejected", ended_at=EARLIER),
+                DESTROYED,
+                missing=True,
+                put_back=frozenset({CLICKS}),
+            ),
             "Submitted",
             Stuck,
             "SupervisorLost",
-            id="refused, and the one of before is gone",
+            id="refused, and the one of before cannot be put back",
+        ),
+        pytest.param(
+            streams(stream("Rejected", ended_at="2026-03-01T10:00:00Z"), DESTROYED, missing=True),
+            "Submitted",
+            Stuck,
+            "SupervisorLost",
+            id="refused, and somebody terminated the one of before later",
         ),
         pytest.param(RUNNING, "Ready", Wait, "TaskRunning", id="running"),
         pytest.param(
@@ -307,6 +325,18 @@ REFUSED = Applied(datasource="d", refused="rules/x", error="rules: no")
             streams(stream("Lost"), missing=True), "Ready", Stuck, "SupervisorLost", id="terminated"
         ),
         pytest.param(replace(STEADY, drift="edited"), "Ready", Stuck, "Drifted", id="edited"),
+        pytest.param(
+            replace(
+                STEADY,
+                drift="edited, and Druid refuses",
+                refused=True,
+                spec=replace(STREAM_SPEC, restore_drift=True),
+            ),
+            "Ready",
+            Stuck,
+            "Drifted",
+            id="edited, and Druid refuses to change it back",
+        ),
         pytest.param(
             replace(STEADY, supervisor=replace(HEALTHY, suspended=True)),
             "Ready",

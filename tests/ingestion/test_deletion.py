@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from hooks.core.errors import Unavailable
 from hooks.ingestion.actions import LetGo
 from hooks.ingestion.model import OTHER_FINALIZER
-from hooks.sandbox.druid import Fault
+from hooks.sandbox.druid import Conduct, Fault, User
 from tests.ingestion.world import (
     BATCH,
     KAFKA,
@@ -20,6 +21,7 @@ from tests.ingestion.world import (
 )
 
 CLICKS = "checkout_clicks"
+PASSWORD = "a-long-password"
 
 
 def running(world: IngestionWorld, text: str = BATCH, type_: str = "native-batch") -> None:
@@ -69,6 +71,16 @@ def test_a_task_that_druid_forgot_holds_nothing(world: IngestionWorld) -> None:
     assert world.sync().finalized
 
 
+def test_a_task_that_druid_forgets_while_it_is_waited_for_is_gone(world: IngestionWorld) -> None:
+    world.druid.conduct.lingering = True
+    running(world)
+    world.delete()
+    world.sync()
+    assert world.condition() == ("Unknown", "Stopping")
+    world.druid.tasks.forget(world.task())
+    assert world.sync().finalized
+
+
 def test_what_was_never_submitted_is_not_asked_about(world: IngestionWorld) -> None:
     world.make(BATCH, suspend=True)
     world.settle()
@@ -81,7 +93,8 @@ def test_a_submission_that_may_still_arrive_is_waited_for(world: IngestionWorld)
     world.make(BATCH)
     world.sync()
     world.delete()
-    world.sync()
+    asked = world.asked(world.sync)
+    assert {one.partition(" ")[0] for one in asked} == {"GET"}
     assert world.condition() == ("Unknown", "Stopping")
     world.wait(121)
     assert world.sync().finalized
@@ -176,6 +189,47 @@ def test_a_druid_that_does_not_answer_keeps_the_object_and_says_how_to_let_go(
     world.annotate("let-go", "true")
     assert world.sync().finalized
     assert world.effects[-1] == (LetGo((world.task(),)), "ok")
+
+
+def test_a_missing_permission_to_end_it_says_how_to_let_go() -> None:
+    with IngestionWorld(Conduct(users={"loader": User(PASSWORD)})) as world:
+        world.make(KAFKA, "kafka", auth=world.log_in("loader", PASSWORD))
+        world.settle()
+        world.druid.conduct.users["loader"] = User(PASSWORD, write="nothing")
+        world.delete()
+        world.settle()
+        assert world.condition() == ("False", "Forbidden")
+        assert 'druid.apache.org/let-go: "true"' in world.message()
+
+
+def test_kubernetes_down_says_how_to_let_go(world: IngestionWorld) -> None:
+    world.make(KAFKA, "kafka", auth=world.log_in("admin", PASSWORD))
+    world.settle()
+    world.kubernetes.down = Unavailable("Kubernetes", "it does not answer")
+    world.delete()
+    world.settle()
+    assert world.condition() == ("False", "DependencyUnavailable")
+    assert 'druid.apache.org/let-go: "true"' in world.message()
+
+
+def test_what_another_cluster_may_have_is_not_asked_of_this_one(world: IngestionWorld) -> None:
+    world.make(BATCH)
+    world.sync()
+    world.druid.faults.append(Fault("POST", "/task", acted=True))
+    world.sync()
+    assert world.status()["taskId"] == ""
+    world.edit(druidCluster="other")
+    world.routers = [world.router("other", "other")]
+    world.delete()
+    world.wait(130)
+    world.sync()
+    assert world.condition() == ("False", "RouterNotFound")
+    assert "druid_cr=tiny" in world.message()
+    world.edit(druidCluster="tiny")
+    world.routers = [world.router()]
+    world.settle()
+    assert "load" not in world.parents
+    assert world.running == []
 
 
 def test_a_router_that_is_gone_is_waited_for_ten_minutes(world: IngestionWorld) -> None:

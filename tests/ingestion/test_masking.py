@@ -104,6 +104,15 @@ def test_a_long_text_does_not_take_long(unit: str) -> None:
     assert len(Masker.of({"query": text}).text(text, limit=10)) <= 10
 
 
+def test_of_very_many_secrets_none_is_looked_for_and_nothing_is_shown() -> None:
+    """Each in each text would keep the whole process busy for minutes."""
+    content = read(json.dumps({"notes": ["x"], **{f"password{n}": f"pass{n}" for n in range(201)}}))
+    masker = Masker.of(content)
+    assert masker.text("pass200 x") == "***"
+    shown = json.loads(masker.document(content, json.dumps(content)))
+    assert shown == {"notes": ["***"], **{f"password{n}": "***" for n in range(201)}}
+
+
 def test_a_text_is_cut_between_two_characters() -> None:
     assert Masker(()).text("äöü", limit=3) == "ä"
 

@@ -146,6 +146,21 @@ def test_6_a_duplicate_is_adopted(world: IngestionWorld, type_: str, text: str) 
     assert len(world.druid.tasks) == 1
 
 
+def test_6_a_duplicate_that_is_not_shown_yet_is_no_refusal(world: IngestionWorld) -> None:
+    world.make(BATCH)
+    world.sync()
+    id_ = world.status()["history"][0]["id"]
+    world.druid.faults.append(Fault("POST", acted=True))
+    world.sync()
+    unknown = f"Cannot find any task with id: [{id_}]"
+    world.druid.faults.append(Fault("GET", f"/{id_}/status", times=3, status=404, body=unknown))
+    world.sync()
+    assert world.condition("Submitted") == ("False", "ProtocolError")
+    world.settle()
+    assert world.condition("Submitted") == ("True", "Submitted")
+    assert len(world.druid.tasks) == 1
+
+
 def test_7_somebody_elses_task_of_the_id_is_not_adopted(world: IngestionWorld) -> None:
     own = "nightly-meter-load_2026-05-05"
     other = edited(text_of(1), "id", value=own)

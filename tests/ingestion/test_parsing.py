@@ -75,6 +75,18 @@ def test_an_object_of_the_original_is_valid() -> None:
             {"ingestion": {"spec": "{}"}}, "InvalidSpec", "type is missing", id="no type inside"
         ),
         pytest.param(
+            {"ingestion": {"spec": edited(BATCH, "id", value=5)}},
+            "InvalidSpec",
+            "the id is not a string",
+            id="an id that is a number",
+        ),
+        pytest.param(
+            {"ingestion": {"spec": edited(SQL, "context", "sqlQueryId", value=5), "type": "sql"}},
+            "InvalidSpec",
+            "the id is not a string",
+            id="a query id that is a number",
+        ),
+        pytest.param(
             {"ingestion": {"spec": KAFKA}},
             "InvalidSpec",
             "type 'kafka' does not go with spec.ingestion.type 'native-batch'",

@@ -14,6 +14,7 @@ from hooks.core.manifests import Manifest
 from hooks.effects.ports.druid import Rows
 from hooks.ingestion import record
 from hooks.ingestion.record import Record
+from hooks.ingestion.report import MAX_MESSAGE
 from hooks.sandbox.druid import Fault
 from tests.ingestion.world import BATCH, KAFKA, SQL, START, A, B, IngestionWorld, edited
 
@@ -126,6 +127,14 @@ def test_warnings_are_in_the_accepted_condition(world: IngestionWorld) -> None:
     world.settle()
     assert world.condition("Accepted") == ("True", "Accepted")
     assert "takes no notice of tuningConfig" in world.message("Accepted")
+
+
+def test_a_message_is_never_longer_than_an_api_server_takes(world: IngestionWorld) -> None:
+    document = json.loads(BATCH) | {f"unknown-{number}": number for number in range(5000)}
+    world.make(json.dumps(document))
+    world.sync()
+    assert world.condition("Accepted") == ("True", "Accepted")
+    assert len(world.message("Accepted")) == MAX_MESSAGE
 
 
 def schema() -> Manifest:

@@ -214,3 +214,20 @@ def test_an_annotation_that_stays_adopts_nothing_twice(world: IngestionWorld) ->
     world.settle()
     assert world.status()["taskId"] == mine
     assert world.runs == [mine]
+
+
+def test_an_annotation_that_stays_adopts_nothing_for_the_content_of_many_edits_later(
+    world: IngestionWorld,
+) -> None:
+    submitted_by_hand(world, BATCH, "restored")
+    world.druid.tasks.succeed("restored")
+    world.make(BATCH)
+    world.annotate("adopt-id", "restored")
+    world.settle()
+    for number in range(1, 13):
+        world.edit(edited(BATCH, "spec", "tuningConfig", "maxRowsInMemory", value=number))
+        world.settle()
+        assert len(world.runs) == number
+        world.druid.tasks.succeed(world.runs[-1])
+        world.settle()
+    assert world.status()["taskId"] == world.runs[-1]

@@ -32,6 +32,7 @@ _TROUBLE = (
     "UnableToObtainConnectionException",
     "java.net.ConnectException",
     "java.util.concurrent.TimeoutException",
+    "Encountered metadata exception",
 )
 
 

@@ -29,6 +29,8 @@ from hooks.effects.ports.druid import DruidUnavailable, ProtocolError, Router, U
 _CONNECTIONS = 32
 _TRUSTS = 64
 _PIECE = 65536
+_LONGEST_WAIT = 300.0
+"""Seconds; whoever answers is not trusted with more."""
 _NO_TLS = (
     "no trusted TLS connection: check the Router's port, its certificate's names, the CA and "
     "whether it wants a client certificate"
@@ -193,4 +195,5 @@ def _causes(error: BaseException) -> list[BaseException]:
 
 
 def _retry_after(text: str) -> float | None:
-    return float(text) if text.isascii() and text.isdigit() and int(text) > 0 else None
+    seconds = float(text) if text.isascii() and text.isdigit() else 0.0
+    return min(seconds, _LONGEST_WAIT) if seconds else None

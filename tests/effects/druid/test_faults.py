@@ -171,7 +171,16 @@ def test_a_full_queue_is_not_a_refusal(server: DruidServer, cluster: Cluster) ->
 
 
 @pytest.mark.parametrize(
-    ("header", "expected"), [("7", 7.0), ("0", None), ("-1", None), ("soon", None), ("²", None)]
+    ("header", "expected"),
+    [
+        ("7", 7.0),
+        ("86400", 300.0),
+        pytest.param("9" * 5000, 300.0, id="5000 digits"),
+        ("0", None),
+        ("-1", None),
+        ("soon", None),
+        ("²", None),
+    ],
 )
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_router_may_say_how_long_to_wait(

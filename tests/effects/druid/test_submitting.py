@@ -7,6 +7,7 @@ import pytest
 from hooks.core.errors import EffectError
 from hooks.effects.ports.druid import (
     Answer,
+    DruidUnavailable,
     Endpoint,
     Forbidden,
     NoLeader,
@@ -102,12 +103,9 @@ def test_an_id_that_is_not_ours_does_not_exist_for_us(chosen: str) -> None:
         ("37/missing-inputSource", "task"),
         ("37/emoji-datasource", "task"),
         ("37/slash-id", "task"),
-        ("37/long-id", "task"),
         ("37/nan", "task"),
         ("37/hadoop-min", "task"),
-        ("33/longid33", "task"),
         ("33/ct33", "task"),
-        ("27/longid27", "task"),
         ("27/n27-kafka", "supervisor"),
         ("37/f-validate", "supervisor"),
         ("33/u-no-bootstrap", "supervisor"),
@@ -216,6 +214,13 @@ def test_what_is_not_about_the_content_is_no_answer_to_it(
     name: str, endpoint: Endpoint, expected: EffectError
 ) -> None:
     assert submitted(name, endpoint) == expected
+
+
+@pytest.mark.parametrize("name", ["37/long-id", "33/longid33", "27/longid27"])
+def test_what_the_metadata_store_throws_is_no_refusal(name: str) -> None:
+    """An id that is too long is told so, and a store that is down in the same words."""
+    expected = DruidUnavailable(SYSTEM, "it failed inside", code="500")
+    assert submitted(name, "task") == expected
 
 
 def test_who_has_no_rights_is_still_told_that_the_json_is_broken() -> None:
