@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from hooks.core import manifests
@@ -22,6 +23,7 @@ from hooks.ingestion.model import (
 from hooks.ingestion.reasons import INVALID_SPEC, UNSUPPORTED_TYPE
 from hooks.ingestion.shape import Whole, shape, way_of
 
+_EXPLAIN = re.compile(r"(\s|--[^\n]*\n)*EXPLAIN\b", re.IGNORECASE)
 _TASK_MEMBERS = frozenset({"type", "id", "groupId", "resource", "spec", "context", "dataSource"})
 _KNOWN: Mapping[str, frozenset[str]] = {
     "index": _TASK_MEMBERS,
@@ -150,6 +152,8 @@ def _type_problems(ingestion: Ingestion) -> Iterator[str]:
         query = content.get("query")
         if not isinstance(query, str) or not query.strip():
             yield f"{where}: query is missing: it must be a string with SQL"
+        elif _EXPLAIN.match(query):
+            yield f"{where}: query is an EXPLAIN, which Druid answers without running a task"
         return
     if not isinstance(inner, str) or not inner:
         yield f"{where}: type is missing"

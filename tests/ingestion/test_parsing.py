@@ -105,6 +105,12 @@ def test_an_object_of_the_original_is_valid() -> None:
             id="no SQL",
         ),
         pytest.param(
+            {"ingestion": {"spec": '{"query": "-- why\\n explain PLAN FOR x"}', "type": "sql"}},
+            "InvalidSpec",
+            "query is an EXPLAIN",
+            id="a question about SQL",
+        ),
+        pytest.param(
             {"ingestion": {"spec": edited(BATCH, "context", value=[1])}},
             "InvalidSpec",
             "context is not an object",
