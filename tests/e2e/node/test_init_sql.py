@@ -39,7 +39,8 @@ def test_the_sql_runs_once_and_of_all_that_was_made_the_job_stays(who: Administr
     _becomes_applied(who, "hippo")
     assert query(who, "hippo", "SELECT count(*) FROM run") == ["1"]
     [job] = _made(who, "hippo", "jobs,serviceaccounts,roles,rolebindings")
-    assert manifests.condition(job, "Complete")["status"] == "True"
+    name = f"job/{manifests.name(job)}"
+    who.kubectl("wait", name, "-n", NAMESPACE, "--for=condition=Complete", "--timeout=60s")
 
 
 def test_a_failure_is_told_by_line_and_code_and_mended_by_an_edit(who: Administrator) -> None:
